@@ -1,0 +1,115 @@
+//! The closed set of eleven typed actions (OS-011 §3.3) and their parameters.
+
+mod params;
+mod parse;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+pub use params::{CaptureFormat, Edit, FileEdit, FileRead, ScreenCapture, ShellExec, TextEncoding};
+pub use parse::ActRequest;
+
+use crate::{Digest, Fault, canonical_digest};
+
+/// What kind of action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, TS)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are the specification's own")]
+pub enum ActionType {
+    ShellExec,
+    FileRead,
+    FileWrite,
+    FileEdit,
+    FileDelete,
+    KeyboardInput,
+    MouseClick,
+    MouseDrag,
+    ScreenCapture,
+    ProcessSpawn,
+    ProcessSignal,
+}
+
+impl ActionType {
+    /// All eleven, in the specification's order.
+    pub const ALL: [Self; 11] = [
+        Self::ShellExec,
+        Self::FileRead,
+        Self::FileWrite,
+        Self::FileEdit,
+        Self::FileDelete,
+        Self::KeyboardInput,
+        Self::MouseClick,
+        Self::MouseDrag,
+        Self::ScreenCapture,
+        Self::ProcessSpawn,
+        Self::ProcessSignal,
+    ];
+
+    /// The types that this version's bodies carry out.
+    pub const SUPPORTED: [Self; 4] = [Self::ShellExec, Self::FileRead, Self::FileEdit, Self::ScreenCapture];
+
+    /// The name on the wire, such as `shell_exec`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ShellExec => "shell_exec",
+            Self::FileRead => "file_read",
+            Self::FileWrite => "file_write",
+            Self::FileEdit => "file_edit",
+            Self::FileDelete => "file_delete",
+            Self::KeyboardInput => "keyboard_input",
+            Self::MouseClick => "mouse_click",
+            Self::MouseDrag => "mouse_drag",
+            Self::ScreenCapture => "screen_capture",
+            Self::ProcessSpawn => "process_spawn",
+            Self::ProcessSignal => "process_signal",
+        }
+    }
+
+    /// Whether the action changes the world, so that it needs an authorization block.
+    pub const fn is_destructive(self) -> bool {
+        !matches!(self, Self::FileRead | Self::ScreenCapture)
+    }
+
+    /// Whether this version's bodies carry it out.
+    pub fn is_supported(self) -> bool {
+        Self::SUPPORTED.contains(&self)
+    }
+}
+
+/// One typed action in its canonical shape (OS-011 §6.3). After admission `target` is the resolved
+/// path, monitor or window, no longer a ref, so that the digest names the thing itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TypedAction {
+    /// What kind of action.
+    #[serde(rename = "type")]
+    pub kind: ActionType,
+    /// A ref, an absolute path, or `monitor:N`. For `shell_exec` the working directory.
+    pub target: String,
+    /// The parameters of this type.
+    pub params: Params,
+    /// Affordance ids that must hold when the action is admitted.
+    #[serde(default)]
+    pub preconditions: Vec<String>,
+}
+
+impl TypedAction {
+    /// The digest that a block authorises: RFC 8785 over the whole action.
+    ///
+    /// # Errors
+    /// As [`canonical_digest`].
+    pub fn digest(&self) -> Result<Digest, Fault> {
+        canonical_digest(self)
+    }
+}
+
+/// The parameters of the supported action types.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "each variant is its type's parameters")]
+pub enum Params {
+    ShellExec(ShellExec),
+    FileEdit(FileEdit),
+    ScreenCapture(ScreenCapture),
+    FileRead(FileRead),
+}

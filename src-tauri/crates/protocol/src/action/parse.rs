@@ -1,0 +1,307 @@
+//! From what an agent sent to a [`TypedAction`], or a typed refusal that names the field.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{ActionType, FileEdit, FileRead, Params, ScreenCapture, ShellExec, TypedAction};
+use crate::{ErrorCode, Fault, MAX_REVIEW_BYTES};
+
+const MAX_TIMEOUT_MS: u64 = 3_600_000;
+const MAX_OUTPUT_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_READ_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_PRECONDITIONS: usize = 64;
+
+/// A parsed request to act: the action, and the token of a block if the agent carried one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActRequest {
+    /// The action without its authorization (`REQUIREMENTS` resolution 7).
+    pub action: TypedAction,
+    /// The token that the agent carried; it is looked up and never authorises by itself.
+    pub authorization_token: Option<String>,
+}
+
+impl ActRequest {
+    /// Parses the canonical shape `{type,target,params,preconditions}` or the flat one
+    /// `{type,command,cwd}`.
+    ///
+    /// # Errors
+    /// `nul_byte`, `unknown_field`, `invalid_argument`, `empty_match`, `too_long_to_review` or
+    /// `not_yet_supported`, each naming the field.
+    pub fn parse(value: &Value) -> Result<Self, Fault> {
+        refuse_nul(value, "action")?;
+        let mut fields = value.as_object().ok_or_else(|| Fault::invalid("action", "an action is an object"))?.clone();
+        let authorization_token = take_token(&mut fields)?;
+        let kind = take_type(&mut fields)?;
+        if !kind.is_supported() {
+            let message = format!("`{}` is part of OS-011, but not in this version", kind.name());
+            return Err(Fault::new(ErrorCode::NotYetSupported, message).at("action.type"));
+        }
+        // A locator is the agent's own note for replay on other screens; it takes no part in what runs.
+        fields.remove("semantic_locator");
+        let preconditions = take_preconditions(&mut fields)?;
+        let (target, params) = take_target_and_params(kind, &mut fields)?;
+        if let Some(unknown) = fields.keys().next() {
+            return Err(unknown_field("action", unknown));
+        }
+        let params = parse_params(kind, params)?;
+        check(&params)?;
+        Ok(Self { action: TypedAction { kind, target, params, preconditions }, authorization_token })
+    }
+}
+
+fn take_type(fields: &mut Map<String, Value>) -> Result<ActionType, Fault> {
+    let value = fields.remove("type").ok_or_else(|| Fault::invalid("action.type", "an action has a `type`"))?;
+    serde_json::from_value(value).map_err(|_| {
+        let names: Vec<_> = ActionType::ALL.iter().map(|t| t.name()).collect();
+        Fault::invalid("action.type", format!("`type` is one of {}", names.join(", ")))
+    })
+}
+
+fn take_token(fields: &mut Map<String, Value>) -> Result<Option<String>, Fault> {
+    match fields.remove("authorization") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(block)) => match block.get("authorization_token") {
+            Some(Value::String(token)) => Ok(Some(token.clone())),
+            Some(_) | None => {
+                Err(Fault::invalid("action.authorization.authorization_token", "a block carries its token as text"))
+            }
+        },
+        Some(_) => Err(Fault::invalid("action.authorization", "an authorization is an object")),
+    }
+}
+
+fn take_preconditions(fields: &mut Map<String, Value>) -> Result<Vec<String>, Fault> {
+    let Some(value) = fields.remove("preconditions") else { return Ok(Vec::new()) };
+    let list: Vec<String> = serde_json::from_value(value)
+        .map_err(|_| Fault::invalid("action.preconditions", "preconditions are a list of affordance ids"))?;
+    if list.len() > MAX_PRECONDITIONS {
+        return Err(Fault::invalid("action.preconditions", "at most 64 preconditions"));
+    }
+    Ok(list)
+}
+
+fn take_target_and_params(kind: ActionType, fields: &mut Map<String, Value>) -> Result<(String, Value), Fault> {
+    let flat = kind == ActionType::ShellExec && fields.contains_key("command") && !fields.contains_key("params");
+    let (target_key, params) = if flat {
+        let mut params = Map::new();
+        if let Some(command) = fields.remove("command") {
+            params.insert("command".to_owned(), command);
+        }
+        (if fields.contains_key("cwd") { "cwd" } else { "target" }, Value::Object(params))
+    } else {
+        ("target", fields.remove("params").unwrap_or_else(|| Value::Object(Map::new())))
+    };
+    let field = format!("action.{target_key}");
+    match fields.remove(target_key) {
+        Some(Value::String(target)) if !target.is_empty() => Ok((target, params)),
+        Some(Value::Object(target)) => target_of_object(&target, &field).map(|target| (target, params)),
+        // The working directory and the monitor have an obvious default; a file has none.
+        None if matches!(kind, ActionType::ShellExec) => Ok((".".to_owned(), params)),
+        None if matches!(kind, ActionType::ScreenCapture) => Ok(("monitor:0".to_owned(), params)),
+        Some(_) | None => Err(Fault::invalid(field, "a target is a ref, an absolute path or `monitor:N`")),
+    }
+}
+
+fn target_of_object(target: &Map<String, Value>, field: &str) -> Result<String, Fault> {
+    let mut entries = target.iter();
+    match (entries.next(), entries.next()) {
+        (Some((key, Value::String(text))), None) if matches!(key.as_str(), "path" | "ref") && !text.is_empty() => {
+            Ok(text.clone())
+        }
+        _ => Err(Fault::invalid(field, "a target object is `{\"path\": …}` or `{\"ref\": …}`")),
+    }
+}
+
+fn parse_params(kind: ActionType, value: Value) -> Result<Params, Fault> {
+    match kind {
+        ActionType::ShellExec => from_value::<ShellExec>(value).map(Params::ShellExec),
+        ActionType::FileRead => from_value::<FileRead>(value).map(Params::FileRead),
+        ActionType::FileEdit => from_value::<FileEdit>(value).map(Params::FileEdit),
+        ActionType::ScreenCapture => from_value::<ScreenCapture>(value).map(Params::ScreenCapture),
+        ActionType::FileWrite
+        | ActionType::FileDelete
+        | ActionType::KeyboardInput
+        | ActionType::MouseClick
+        | ActionType::MouseDrag
+        | ActionType::ProcessSpawn
+        | ActionType::ProcessSignal => Err(Fault::new(ErrorCode::NotYetSupported, "not in this version")),
+    }
+}
+
+fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Fault> {
+    serde_json::from_value(value).map_err(|error| {
+        let message = error.to_string();
+        let code = if message.contains("unknown field") { ErrorCode::UnknownField } else { ErrorCode::InvalidArgument };
+        Fault::new(code, message).at("action.params")
+    })
+}
+
+fn check(params: &Params) -> Result<(), Fault> {
+    match params {
+        Params::ShellExec(shell) => check_shell(shell),
+        Params::FileRead(read) => check_range("action.params.limit", read.limit, MAX_READ_BYTES),
+        Params::FileEdit(edit) => check_edit(edit),
+        Params::ScreenCapture(capture) => match capture.max_width {
+            Some(0) => Err(Fault::invalid("action.params.max_width", "at least 1 pixel")),
+            Some(_) | None => Ok(()),
+        },
+    }
+}
+
+fn check_shell(shell: &ShellExec) -> Result<(), Fault> {
+    let words: usize = match (&shell.command, &shell.argv) {
+        (Some(command), None) if !command.trim().is_empty() => command.len(),
+        (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => {
+            argv.iter().map(String::len).sum()
+        }
+        _ => {
+            return Err(Fault::invalid("action.params.command", "give exactly one of `command` and `argv`, not empty"));
+        }
+    };
+    for name in shell.env.keys() {
+        let valid = !name.is_empty() && !name.contains('=');
+        if !valid {
+            return Err(Fault::invalid("action.params.env", "a variable name is not empty and has no `=`"));
+        }
+    }
+    let env: usize = shell.env.iter().map(|(name, value)| name.len().saturating_add(value.len())).sum();
+    let stdin = shell.stdin.as_ref().map_or(0, String::len);
+    too_long("action.params", words.saturating_add(env).saturating_add(stdin))?;
+    check_range("action.params.timeout_ms", shell.timeout_ms, MAX_TIMEOUT_MS)?;
+    check_range("action.params.max_output_bytes", shell.max_output_bytes, MAX_OUTPUT_BYTES)?;
+    if shell.network {
+        let message = "commands run without network in this version";
+        return Err(Fault::new(ErrorCode::NotYetSupported, message).at("action.params.network"));
+    }
+    Ok(())
+}
+
+fn check_edit(edit: &FileEdit) -> Result<(), Fault> {
+    if edit.edits.is_empty() {
+        return Err(Fault::invalid("action.params.edits", "at least one edit"));
+    }
+    let mut total = 0_usize;
+    for (index, one) in edit.edits.iter().enumerate() {
+        let field = |name: &str| format!("action.params.edits[{index}].{name}");
+        if one.old.is_empty() {
+            return Err(Fault::new(ErrorCode::EmptyMatch, "`old` is empty; it would match everywhere").at(field("old")));
+        }
+        if one.expected_count == 0 {
+            return Err(Fault::invalid(field("expected_count"), "at least 1"));
+        }
+        total = total.saturating_add(one.old.len()).saturating_add(one.new.len());
+    }
+    too_long("action.params.edits", total)
+}
+
+fn check_range(field: &str, value: u64, max: u64) -> Result<(), Fault> {
+    if (1..=max).contains(&value) { Ok(()) } else { Err(Fault::invalid(field, format!("between 1 and {max}"))) }
+}
+
+fn too_long(field: &str, bytes: usize) -> Result<(), Fault> {
+    if bytes <= MAX_REVIEW_BYTES {
+        return Ok(());
+    }
+    let message = format!("{bytes} bytes are too many for a person to review; the limit is {MAX_REVIEW_BYTES}");
+    Err(Fault::new(ErrorCode::TooLongToReview, message)
+        .at(field)
+        .hint("split it into smaller actions, or put the content into a file that is edited in steps"))
+}
+
+fn unknown_field(parent: &str, name: &str) -> Fault {
+    let name = crate::escape_line(name);
+    Fault::new(ErrorCode::UnknownField, format!("unknown field `{name}`")).at(format!("{parent}.{name}"))
+}
+
+/// Refuses a NUL anywhere in keys or text: the system would cut the text there, so that what ran
+/// would not be what was shown.
+fn refuse_nul(value: &Value, path: &str) -> Result<(), Fault> {
+    let refuse = |path: &str| Err(Fault::new(ErrorCode::NulByte, "a NUL byte can't be part of it").at(path));
+    match value {
+        Value::String(text) if text.contains('\0') => refuse(path),
+        Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(i, item)| refuse_nul(item, &format!("{path}[{i}]")))
+        }
+        Value::Object(fields) => fields.iter().try_for_each(|(key, item)| {
+            let path = format!("{path}.{}", crate::escape_line(key));
+            if key.contains('\0') { refuse(&path) } else { refuse_nul(item, &path) }
+        }),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn code(value: Value) -> ErrorCode {
+        ActRequest::parse(&value).unwrap_err().code
+    }
+
+    #[test]
+    fn r11_both_shapes_give_the_same_action() {
+        let flat = ActRequest::parse(&json!({"type":"shell_exec","command":"date","cwd":"/ws"})).unwrap();
+        let full = json!({"type":"shell_exec","target":"/ws","params":{"command":"date"}});
+        assert_eq!(flat, ActRequest::parse(&full).unwrap());
+        assert_eq!(flat.action.digest().unwrap(), ActRequest::parse(&full).unwrap().action.digest().unwrap());
+    }
+
+    #[test]
+    fn r10_defaults_are_part_of_the_digest() {
+        let short = ActRequest::parse(&json!({"type":"file_read","target":"/ws/a"})).unwrap().action;
+        let long =
+            json!({"type":"file_read","target":"/ws/a","params":{"offset":0,"limit":1_048_576,"encoding":"utf8"}});
+        assert_eq!(short.digest().unwrap(), ActRequest::parse(&long).unwrap().action.digest().unwrap());
+    }
+
+    #[test]
+    fn dsp_09_a_nul_byte_is_refused_and_its_field_named() {
+        let value = json!({"type":"shell_exec","target":".","params":{"argv":["x","y\u{0}--force"]}});
+        let fault = ActRequest::parse(&value).unwrap_err();
+        assert_eq!((fault.code, fault.field.as_deref()), (ErrorCode::NulByte, Some("action.params.argv[1]")));
+    }
+
+    #[test]
+    fn dsp_06_what_cannot_be_reviewed_is_refused_before_a_prompt() {
+        let long = format!(": {} ; touch ran", "x".repeat(119_000));
+        assert_eq!(code(json!({"type":"shell_exec","command":long})), ErrorCode::TooLongToReview);
+    }
+
+    #[test]
+    fn r9_other_types_of_the_closed_set_are_named_as_not_yet_supported() {
+        for kind in ActionType::ALL.into_iter().filter(|kind| !kind.is_supported()) {
+            assert_eq!(code(json!({"type":kind.name(),"target":"/ws/a"})), ErrorCode::NotYetSupported);
+        }
+        assert_eq!(code(json!({"type":"format_disk","target":"/"})), ErrorCode::InvalidArgument);
+    }
+
+    #[test]
+    fn unknown_fields_and_wrong_types_are_refused() {
+        assert_eq!(code(json!({"type":"file_read","target":"/a","sudo":true})), ErrorCode::UnknownField);
+        assert_eq!(code(json!({"type":"file_read","target":"/a","params":{"x":1}})), ErrorCode::UnknownField);
+        assert_eq!(code(json!({"type":"file_read","target":7})), ErrorCode::InvalidArgument);
+        assert_eq!(code(json!({"type":"shell_exec","params":{}})), ErrorCode::InvalidArgument);
+        assert_eq!(
+            code(json!({"type":"shell_exec","params":{"command":"a","argv":["b"]}})),
+            ErrorCode::InvalidArgument
+        );
+        assert_eq!(
+            code(json!({"type":"shell_exec","params":{"command":"a","network":true}})),
+            ErrorCode::NotYetSupported
+        );
+        assert_eq!(
+            code(json!({"type":"file_edit","target":"/a","params":{"edits":[{"old":"","new":"x"}]}})),
+            ErrorCode::EmptyMatch
+        );
+    }
+
+    #[test]
+    fn resolution_7_a_block_is_taken_out_before_hashing() {
+        let plain = json!({"type":"shell_exec","command":"date"});
+        let carried = json!({"type":"shell_exec","command":"date","authorization":{"authorization_token":"sha256:00","approved_by":"me"}});
+        let carried = ActRequest::parse(&carried).unwrap();
+        assert_eq!(carried.action, ActRequest::parse(&plain).unwrap().action);
+        assert_eq!(carried.authorization_token.as_deref(), Some("sha256:00"));
+    }
+}
