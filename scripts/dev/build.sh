@@ -14,6 +14,7 @@ ui_install() {
   if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return 0; fi
   say "installing the interface's dependencies (npm ci)"
   (cd ui && npm ci --no-progress </dev/null)
+  mkdir -p ui/node_modules
   printf '%s\n' "$wanted" >"$stamp"
 }
 

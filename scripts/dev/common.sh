@@ -41,3 +41,16 @@ print_steps() {
 
 # The hash of some files' names and contents, for “has this changed?”.
 hash_files() { sha256sum -- "$@" | sha256sum | cut -c1-64; }
+
+# What to end and to remove when this script ends, however it ends.
+ENDING_PIDS=()
+ENDING_FOLDERS=()
+
+end_well() {
+  local pid folder
+  for pid in "${ENDING_PIDS[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for folder in "${ENDING_FOLDERS[@]}"; do rm -rf "$folder"; done
+}
+trap end_well EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM

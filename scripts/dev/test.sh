@@ -29,8 +29,9 @@ cmd_test() {
 
 prepare_tests() {
   need_to_build
-  need_packages "run the app" "${RUN_PACKAGES[@]}"
-  need_desktop
+  local desktop
+  mapfile -t desktop < <(desktop_packages)
+  need_packages "run the app and its tests" "${RUN_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${desktop[@]}"
   ui_build
   export BODYGUARD_BIN=$TARGET/debug/bodyguard
 }

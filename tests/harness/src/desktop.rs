@@ -10,17 +10,20 @@ use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{AtomEnum, ConnectionExt};
+use x11rb::protocol::xproto::{AtomEnum, ChangeWindowAttributesAux, ConnectionExt};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 /// Names the desktop in the environment of everything that runs on it.
 const MARKER: &str = "VIRTUAL_DESKTOP";
+
+/// The colour of the desktop where no window is.
+const BACKGROUND: u32 = 0x00d5_dbe1;
 
 /// What a desktop has.
 #[derive(Clone, Debug)]
@@ -65,13 +68,7 @@ impl DesktopOptions {
     /// X server and window manager only: quickest to start.
     #[must_use]
     pub fn bare() -> Self {
-        Self {
-            bus: false,
-            keyring: false,
-            notifications: false,
-            accessibility: false,
-            ..Self::default()
-        }
+        Self { bus: false, keyring: false, notifications: false, accessibility: false, ..Self::default() }
     }
 }
 
@@ -109,8 +106,7 @@ impl Desktop {
     pub fn with(options: DesktopOptions) -> Result<Self> {
         let mut new = Self::prepare(&options)?;
         new.start_display(&options).context("virtual display")?;
-        new.start_services(&options)
-            .context("programs of the virtual desktop")?;
+        new.start_services(&options).context("programs of the virtual desktop")?;
         Ok(new)
     }
 
@@ -119,14 +115,12 @@ impl Desktop {
         // Directly under /tmp: the paths of Unix sockets are limited to 107 bytes.
         let folder = tempfile::Builder::new()
             .prefix("bg-desk-")
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in("/tmp")?
             .keep();
         let marker = format!("{MARKER}={}", folder.display());
         let keeper = Keeper::start(&marker, &folder)?;
-        let home = options
-            .home
-            .clone()
-            .unwrap_or_else(|| folder.join("home"));
+        let home = options.home.clone().unwrap_or_else(|| folder.join("home"));
         let mut environment = Environment::base();
         environment.set(MARKER, folder.as_os_str());
         environment.set("XAUTHORITY", folder.join("Xauthority"));
@@ -146,10 +140,7 @@ impl Desktop {
         // Without a bus nothing shall find one, nor start one by itself.
         let no_bus = format!("unix:path={}", folder.join("no-bus").display());
         environment.set("DBUS_SESSION_BUS_ADDRESS", no_bus);
-        let vnc_socket = options
-            .vnc_socket
-            .clone()
-            .unwrap_or_else(|| folder.join("vnc.sock"));
+        let vnc_socket = options.vnc_socket.clone().unwrap_or_else(|| folder.join("vnc.sock"));
         Ok(Self {
             marker,
             environment,
@@ -186,13 +177,41 @@ impl Desktop {
         } else {
             arguments.push("None".into());
         }
-        let (server, display) = self.starter().x_server(&arguments)?;
+        let (server, display) = self.start_x_server(&arguments)?;
         self.services.push(server);
         self.display = display;
         fs::write(self.folder.join("display"), display.to_string())?;
         // Some clients match entries by display number only.
         write_private(&cookie_file, &xauthority(Some(display), &self.cookie))?;
         self.environment.set("DISPLAY", format!(":{display}"));
+        self.paint_background()
+    }
+
+    /// Starts the X server on a display that no other has.
+    ///
+    /// Numbers are drawn at random, and taken by the kernel's refusal of a second abstract socket
+    /// of that name. The lowest free one would be reused at once, and a server that is just
+    /// ending unlinks the socket file of the one that follows it.
+    fn start_x_server(&self, arguments: &[OsString]) -> Result<(Service, u32)> {
+        const FIRST: u32 = 1000;
+        const COUNT: u32 = 50_000;
+        let mut failure = None;
+        for _ in 0..5 {
+            let display = FIRST + u32::from_ne_bytes(random()?) % COUNT;
+            match self.starter().x_server(display, arguments) {
+                Ok(server) => return Ok((server, display)),
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.context("never tried")?)
+    }
+
+    /// A plain light background, as most desktops have, instead of black.
+    fn paint_background(&self) -> Result<()> {
+        let (x, root) = self.x11()?;
+        let colour = ChangeWindowAttributesAux::new().background_pixel(BACKGROUND);
+        x.change_window_attributes(root, &colour)?.check()?;
+        x.clear_area(false, root, 0, 0, 0, 0)?.check()?;
         Ok(())
     }
 
@@ -204,8 +223,7 @@ impl Desktop {
         if options.bus {
             let (service, address) = self.starter().bus(&self.runtime_dir(), &self.folder)?;
             self.services.push(service);
-            self.environment
-                .set("DBUS_SESSION_BUS_ADDRESS", address.clone());
+            self.environment.set("DBUS_SESSION_BUS_ADDRESS", address.clone());
             self.bus_address = Some(address);
         } else if options.keyring || options.notifications || options.accessibility {
             bail!("keyring, notifications and accessibility need the bus");
@@ -228,8 +246,7 @@ impl Desktop {
             wait_for_names(address, &names).with_context(|| self.logs())?;
         }
         if options.window_manager {
-            self.wait_for_window_manager()
-                .with_context(|| self.logs())?;
+            self.wait_for_window_manager().with_context(|| self.logs())?;
         }
         Ok(())
     }
@@ -238,21 +255,14 @@ impl Desktop {
         let (x, root) = self.x11()?;
         let atom = x.intern_atom(false, b"_NET_SUPPORTING_WM_CHECK")?.reply()?.atom;
         poll(Duration::from_secs(20), || {
-            let property = x
-                .get_property(false, root, atom, AtomEnum::WINDOW, 0, 1)
-                .ok()?
-                .reply()
-                .ok()?;
+            let property = x.get_property(false, root, atom, AtomEnum::WINDOW, 0, 1).ok()?.reply().ok()?;
             (property.value_len == 1).then_some(())
         })
         .context("the window manager doesn't take over")
     }
 
     fn starter(&self) -> Starter<'_> {
-        Starter {
-            environment: &self.environment,
-            logs: &self.folder,
-        }
+        Starter { environment: &self.environment, logs: &self.folder }
     }
 
     /// A command that runs on this desktop, with its environment and nothing of the caller's but
@@ -281,12 +291,7 @@ impl Desktop {
             b"MIT-MAGIC-COOKIE-1".to_vec(),
             self.cookie.to_vec(),
         )?;
-        let root = connection
-            .setup()
-            .roots
-            .first()
-            .context("no screen")?
-            .root;
+        let root = connection.setup().roots.first().context("no screen")?.root;
         Ok((connection, root))
     }
 
@@ -360,9 +365,7 @@ impl Desktop {
             .iter()
             .position(|service| service.name == name)
             .with_context(|| format!("{name} doesn't run on this desktop"))?;
-        self.services
-            .remove(at)
-            .end(Duration::from_secs(2));
+        self.services.remove(at).end(Duration::from_secs(2));
         Ok(())
     }
 
@@ -414,7 +417,9 @@ impl Drop for Desktop {
             service.end(Duration::from_secs(3));
         }
         if server.is_some() {
+            // What a server leaves that had to be killed.
             let _ = fs::remove_file(&self.vnc_socket);
+            let _ = fs::remove_file(format!("/tmp/.X11-unix/X{}", self.display));
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -422,10 +427,7 @@ impl Drop for Desktop {
 
 /// Own `HOME`, runtime and XDG folders, each 0700.
 fn set_folders(environment: &mut Environment, folder: &Path, home: &Path) -> Result<()> {
-    let mut folders = vec![
-        ("HOME", home.to_owned()),
-        ("XDG_RUNTIME_DIR", folder.join("run")),
-    ];
+    let mut folders = vec![("HOME", home.to_owned()), ("XDG_RUNTIME_DIR", folder.join("run"))];
     for (name, path) in [
         ("XDG_DATA_HOME", ".local/share"),
         ("XDG_STATE_HOME", ".local/state"),
@@ -435,11 +437,7 @@ fn set_folders(environment: &mut Environment, folder: &Path, home: &Path) -> Res
         folders.push((name, home.join(path)));
     }
     for (name, path) in folders {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .with_context(|| format!("create {path:?}"))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).with_context(|| format!("create {path:?}"))?;
         environment.set(name, path);
     }
     Ok(())
@@ -461,12 +459,7 @@ fn xauthority(display: Option<u32>, cookie: &[u8; 16]) -> Vec<u8> {
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     Ok(())
 }

@@ -4,12 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 /// Variables of the caller that are let through, because they only concern the tests themselves.
-const PASSED: [&str; 4] = [
-    "PATH",
-    "RUST_BACKTRACE",
-    "RUST_LOG",
-    "LLVM_PROFILE_FILE",
-];
+const PASSED: [&str; 4] = ["PATH", "RUST_BACKTRACE", "RUST_LOG", "LLVM_PROFILE_FILE"];
 
 /// A full set of environment variables for commands.
 #[derive(Clone, Debug, Default)]
@@ -44,10 +39,7 @@ impl Environment {
     /// The value of a variable.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0
-            .iter()
-            .find(|(other, _)| other == name)
-            .map(|(_, value)| value.as_os_str())
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_os_str())
     }
 
     /// All variables, in the order they were set.

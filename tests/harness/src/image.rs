@@ -25,12 +25,7 @@ impl Region {
     /// A rectangle from its corner and size.
     #[must_use]
     pub fn new(x: i32, y: i32, width: i32, height: i32) -> Self {
-        Self {
-            x,
-            y,
-            width,
-            height,
-        }
+        Self { x, y, width, height }
     }
 
     /// The point in its middle.
@@ -111,11 +106,7 @@ impl Image {
             let start = row * self.width;
             data.extend_from_slice(&self.data[(start + left) * 3..(start + right) * 3]);
         }
-        Self {
-            width: right - left,
-            height: bottom - top,
-            data,
-        }
+        Self { width: right - left, height: bottom - top, data }
     }
 
     /// Bounding boxes of the connected areas of exactly this colour that have at least
@@ -139,12 +130,7 @@ impl Image {
 
     /// Clears the connected area at `start` from `open`; its bounding box and pixel count.
     fn flood(&self, open: &mut [bool], start: usize) -> (Region, usize) {
-        let mut region = Region::new(
-            (start % self.width) as i32,
-            (start / self.width) as i32,
-            1,
-            1,
-        );
+        let mut region = Region::new((start % self.width) as i32, (start / self.width) as i32, 1, 1);
         let mut pixels = 0;
         let mut stack = vec![start];
         open[start] = false;
@@ -175,11 +161,29 @@ impl Image {
         if (self.width, self.height) != (other.width, other.height) {
             return self.width * self.height;
         }
-        self.data
-            .chunks_exact(3)
-            .zip(other.data.chunks_exact(3))
-            .filter(|(a, b)| a != b)
-            .count()
+        self.data.chunks_exact(3).zip(other.data.chunks_exact(3)).filter(|(a, b)| a != b).count()
+    }
+
+    /// Decodes a PNG picture; transparency is ignored.
+    ///
+    /// # Errors
+    /// If it isn't one.
+    pub fn from_png(bytes: &[u8]) -> Result<Self> {
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+        decoder.set_transformations(png::Transformations::normalize_to_color8());
+        let mut reader = decoder.read_info()?;
+        let mut raw = vec![0; reader.output_buffer_size().context("too large")?];
+        let info = reader.next_frame(&mut raw)?;
+        raw.truncate(info.buffer_size());
+        let samples = info.color_type.samples();
+        let data = raw
+            .chunks_exact(samples)
+            .flat_map(|pixel| match pixel {
+                [r, g, b, ..] => [*r, *g, *b],
+                grey => [grey[0]; 3],
+            })
+            .collect();
+        Ok(Self { width: info.width as usize, height: info.height as usize, data })
     }
 
     /// Writes a PNG file.
@@ -189,11 +193,7 @@ impl Image {
     pub fn save_png(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let file = std::fs::File::create(path).with_context(|| format!("create {path:?}"))?;
-        let mut encoder = png::Encoder::new(
-            BufWriter::new(file),
-            self.width.try_into()?,
-            self.height.try_into()?,
-        );
+        let mut encoder = png::Encoder::new(BufWriter::new(file), self.width.try_into()?, self.height.try_into()?);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_compression(png::Compression::Fast);
@@ -208,16 +208,10 @@ impl Image {
     /// # Errors
     /// If the file can't be written.
     pub fn save_artifact(&self, name: &str) -> Result<PathBuf> {
-        let folder = std::env::var_os("HARNESS_ARTIFACTS").map_or_else(
-            || std::env::temp_dir().join("bodyguard-test-artifacts"),
-            PathBuf::from,
-        );
+        let folder = std::env::var_os("HARNESS_ARTIFACTS")
+            .map_or_else(|| std::env::temp_dir().join("bodyguard-test-artifacts"), PathBuf::from);
         std::fs::create_dir_all(&folder)?;
-        let safe: String = name
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .take(60)
-            .collect();
+        let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
         let path = folder.join(format!("{safe}-{}.png", std::process::id()));
         self.save_png(&path)?;
         Ok(path)

@@ -81,9 +81,7 @@ pub fn marked(marker: &str) -> Vec<Process> {
         .into_iter()
         .filter(|process| {
             std::fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|environment| {
-                environment
-                    .split(|byte| *byte == 0)
-                    .any(|variable| variable == marker.as_bytes())
+                environment.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())
             })
         })
         .collect()
@@ -97,8 +95,7 @@ pub fn signal(pid: i32, signal: Signal) -> bool {
 /// True while this very process (pid and start time) lives.
 #[must_use]
 pub fn lives(known: &Process) -> bool {
-    process(known.pid)
-        .is_some_and(|now| now.started == known.started && !matches!(now.state, 'Z' | 'X'))
+    process(known.pid).is_some_and(|now| now.started == known.started && !matches!(now.state, 'Z' | 'X'))
 }
 
 /// Kills every process that `find` gives, again until it gives none (they may be forking).
@@ -145,7 +142,7 @@ for signal in TERM KILL KILL; do
   for pid in $(marked "$1"); do kill -$signal "$pid" 2>/dev/null; done
   sleep 0.3
 done
-if [ -r "$2/display" ]; then n=$(cat "$2/display"); rm -f "/tmp/.X$n-lock" "/tmp/.X11-unix/X$n"; fi
+if [ -r "$2/display" ]; then n=$(cat "$2/display"); rm -f "/tmp/.X11-unix/X$n"; fi
 rm -rf "$2"
 "#;
 

@@ -58,12 +58,7 @@ impl Rfb {
         let stream = UnixStream::connect(socket).with_context(|| format!("connect {socket:?}"))?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.set_write_timeout(Some(Duration::from_secs(20)))?;
-        let mut new = Self {
-            stream,
-            width: 0,
-            height: 0,
-            frame: Vec::new(),
-        };
+        let mut new = Self { stream, width: 0, height: 0, frame: Vec::new() };
         new.handshake(password).context("RFB handshake")?;
         new.initialise().context("RFB initialisation")?;
         Ok(new)
@@ -114,9 +109,7 @@ impl Rfb {
         let _name = self.take_text()?;
         self.resize(self.width, self.height);
         // 32 bits, depth 24, little endian, true colour, maxima 255, shifts 16, 8, 0.
-        self.stream.write_all(&[
-            0, 0, 0, 0, 32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0,
-        ])?;
+        self.stream.write_all(&[0, 0, 0, 0, 32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0])?;
         let mut encodings = vec![2, 0, 0, 2];
         encodings.extend(ENCODING_RAW.to_be_bytes());
         encodings.extend(ENCODING_DESKTOP_SIZE.to_be_bytes());
@@ -149,11 +142,7 @@ impl Rfb {
         for pixel in self.frame.chunks_exact(4) {
             data.extend_from_slice(&[pixel[2], pixel[1], pixel[0]]);
         }
-        Ok(Image {
-            width: self.width.into(),
-            height: self.height.into(),
-            data,
-        })
+        Ok(Image { width: self.width.into(), height: self.height.into(), data })
     }
 
     /// Reads one message; true if it was a framebuffer update.
@@ -253,9 +242,6 @@ mod tests {
     #[test]
     fn password_files_are_those_of_vncpasswd() {
         // `printf password | vncpasswd -f` of tigervnc-tools gives these bytes.
-        assert_eq!(
-            password_file("password"),
-            [0xdb, 0xd8, 0x3c, 0xfd, 0x72, 0x7a, 0x14, 0x58]
-        );
+        assert_eq!(password_file("password"), [0xdb, 0xd8, 0x3c, 0xfd, 0x72, 0x7a, 0x14, 0x58]);
     }
 }

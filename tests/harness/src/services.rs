@@ -37,12 +37,7 @@ impl Starter<'_> {
     fn command(&self, name: &str, program: impl AsRef<OsStr>) -> Result<Command> {
         let log = File::create(self.logs.join(format!("{name}.log")))?;
         let mut command = self.environment.command(program);
-        command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .current_dir("/")
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).current_dir("/").process_group(0);
         Ok(command)
     }
 
@@ -73,19 +68,20 @@ impl Starter<'_> {
         std::fs::read_to_string(self.logs.join(format!("{name}.log"))).unwrap_or_default()
     }
 
-    /// The X server; it chooses a free display by itself and tells it when it accepts clients.
-    pub(crate) fn x_server(&self, arguments: &[OsString]) -> Result<(Service, u32)> {
+    /// The X server on this display, once it accepts clients.
+    pub(crate) fn x_server(&self, display: u32, arguments: &[OsString]) -> Result<Service> {
         let mut command = self.command("xserver", "Xtigervnc")?;
         command
+            .arg(format!(":{display}"))
             .args(["-displayfd", "1", "-noreset", "-depth", "24"])
-            .args(["-nolisten", "tcp", "-nolisten", "local"])
+            .args(["-nolisten", "tcp"])
             .args(["-rfbport=-1", "-rfbunixmode", "0600"])
             .args(["-AlwaysShared=1", "-AcceptSetDesktopSize=0"])
             .args(arguments)
             .stdout(Stdio::piped());
         let mut service = self.spawn("xserver", &mut command)?;
-        let display = self.first_line(&mut service)?.parse()?;
-        Ok((service, display))
+        self.first_line(&mut service)?;
+        Ok(service)
     }
 
     pub(crate) fn window_manager(&self) -> Result<Service> {
@@ -118,9 +114,7 @@ impl Starter<'_> {
     /// The keyring, unlocked with `password` (which also makes its default collection).
     pub(crate) fn keyring(&self, password: &str) -> Result<Service> {
         let mut command = self.command("keyring", "gnome-keyring-daemon")?;
-        command
-            .args(["--foreground", "--unlock", "--components=secrets"])
-            .stdin(Stdio::piped());
+        command.args(["--foreground", "--unlock", "--components=secrets"]).stdin(Stdio::piped());
         let mut service = self.spawn("keyring", &mut command)?;
         let mut stdin = service.child.stdin.take().context("no stdin")?;
         // An empty input would leave it locked: even an empty password is a line.
@@ -204,9 +198,7 @@ pub(crate) fn wait_for_names(address: &str, names: &[&str]) -> Result<()> {
 
 const SECRETS: &str = "org.freedesktop.secrets";
 
-fn default_collection(
-    bus: &zbus::blocking::Connection,
-) -> Result<zbus::zvariant::OwnedObjectPath> {
+fn default_collection(bus: &zbus::blocking::Connection) -> Result<zbus::zvariant::OwnedObjectPath> {
     let reply = bus.call_method(
         Some(SECRETS),
         "/org/freedesktop/secrets",

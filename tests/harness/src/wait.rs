@@ -23,11 +23,7 @@ pub fn poll<T>(timeout: Duration, mut probe: impl FnMut() -> Option<T>) -> Optio
 ///
 /// # Errors
 /// If it doesn't within `timeout`; `what` names it in the message.
-pub fn wait_until(
-    what: &str,
-    timeout: Duration,
-    mut condition: impl FnMut() -> bool,
-) -> Result<()> {
+pub fn wait_until(what: &str, timeout: Duration, mut condition: impl FnMut() -> bool) -> Result<()> {
     match poll(timeout, || condition().then_some(())) {
         Some(()) => Ok(()),
         None => bail!("not within {timeout:?}: {what}"),

@@ -53,6 +53,31 @@ agents: Array<AgentView>,
 workspaces: Array<WorkspaceView>, };
 
 /**
+ * One ask with what is shown of it.
+ */
+export type AskDetail = { 
+/**
+ * What is shown.
+ */
+view: DecisionView, 
+/**
+ * The digest of `view`, which a yes signs.
+ */
+shown_digest: Digest, 
+/**
+ * How the ask stands.
+ */
+state: AskState, 
+/**
+ * Whether the requester is still there.
+ */
+requester_present: boolean, 
+/**
+ * The person's reason, or what ended it.
+ */
+reason?: string, };
+
+/**
  * An ask, the `escalation_id` of the agent's side: `a_` and a ULID.
  */
 export type AskId = string;
@@ -988,7 +1013,7 @@ export type UiRequest = { "method": "overview" } | { "method": "asks" } | { "met
 /**
  * The response to the [`super::UiRequest`] variant of the same name.
  */
-export type UiResponse = { "method": "overview", "result": Overview } | { "method": "asks", "result": Array<AskSummary> } | { "method": "ask", "result": DecisionView } | { "method": "ask_shown" } | { "method": "ask_hidden" } | { "method": "sessions", "result": Array<SessionSummary> } | { "method": "live", "result": LiveView } | { "method": "traces", "result": TracePage } | { "method": "trace", "result": TraceView } | { "method": "edges", "result": EdgePage } | { "method": "edge", "result": EdgeView } | { "method": "verify", "result": VerifyView } | { "method": "agents", "result": AgentsView } | { "method": "connect", "result": ConnectView } | { "method": "copy_token" } | { "method": "propose", "result": AskId } | { "method": "narrow" } | { "method": "health", "result": HealthView } | { "method": "settings", "result": SettingsView } | { "method": "stop_all" };
+export type UiResponse = { "method": "overview", "result": Overview } | { "method": "asks", "result": Array<AskSummary> } | { "method": "ask", "result": AskDetail } | { "method": "ask_shown" } | { "method": "ask_hidden" } | { "method": "sessions", "result": Array<SessionSummary> } | { "method": "live", "result": LiveView } | { "method": "traces", "result": TracePage } | { "method": "trace", "result": TraceView } | { "method": "edges", "result": EdgePage } | { "method": "edge", "result": EdgeView } | { "method": "verify", "result": VerifyView } | { "method": "agents", "result": AgentsView } | { "method": "connect", "result": ConnectView } | { "method": "copy_token" } | { "method": "propose", "result": AskId } | { "method": "narrow" } | { "method": "health", "result": HealthView } | { "method": "settings", "result": SettingsView } | { "method": "stop_all" };
 
 /**
  * What verifying the log found.

@@ -11,6 +11,8 @@ use ts_rs::TS;
 pub enum ErrorCode {
     /// A person must decide first; `escalation_id` names the ask.
     AuthorizationRequired,
+    /// It was permitted and still runs; `escalation_id` names it for the next call.
+    InProgress,
     /// A block, token or proof that doesn't hold: forged, expired, reused, foreign.
     AuthorizationFailure,
     /// The policy denies it. Nothing outside the policy is ever evaluated.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::AskState;
 use crate::{AskId, Digest, Fault, SessionId, Timestamp, canonical_digest};
 
 /// Everything a person sees of one ask, escaped, top-down. Nothing is shown that isn't here.
@@ -50,6 +51,23 @@ impl DecisionView {
     pub fn digest(&self) -> Result<Digest, Fault> {
         canonical_digest(self)
     }
+}
+
+/// One ask with what is shown of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct AskDetail {
+    /// What is shown.
+    pub view: DecisionView,
+    /// The digest of `view`, which a yes signs.
+    pub shown_digest: Digest,
+    /// How the ask stands.
+    pub state: AskState,
+    /// Whether the requester is still there.
+    pub requester_present: bool,
+    /// The person's reason, or what ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub reason: Option<String>,
 }
 
 /// What is decided.

@@ -10,7 +10,9 @@ mod request;
 mod response;
 mod views;
 
-pub use decision::{Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, Fact, Warning, WarningCode};
+pub use decision::{
+    AskDetail, Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, Fact, Warning, WarningCode,
+};
 pub use event::{UiEvent, UiEventKind};
 pub use request::{Change, UiRequest};
 pub use response::{UiReply, UiResponse};

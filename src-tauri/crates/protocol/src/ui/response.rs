@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{
-    AgentsView, AskSummary, ConnectView, DecisionView, EdgePage, EdgeView, HealthView, LiveView, Overview,
-    SessionSummary, SettingsView, TracePage, TraceView, VerifyView,
+    AgentsView, AskDetail, AskSummary, ConnectView, EdgePage, EdgeView, HealthView, LiveView, Overview, SessionSummary,
+    SettingsView, TracePage, TraceView, VerifyView,
 };
 use crate::{AskId, Fault};
 
@@ -16,7 +16,7 @@ use crate::{AskId, Fault};
 pub enum UiResponse {
     Overview(Overview),
     Asks(Vec<AskSummary>),
-    Ask(Box<DecisionView>),
+    Ask(Box<AskDetail>),
     AskShown,
     AskHidden,
     Sessions(Vec<SessionSummary>),

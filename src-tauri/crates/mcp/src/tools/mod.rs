@@ -1,0 +1,113 @@
+//! The seven tools: what they are called, what they take and give.
+
+mod arguments;
+mod output;
+mod reply;
+mod schema;
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+
+pub(crate) use arguments::Arguments;
+pub(crate) use reply::{call_refusal, give, give_act, give_perception};
+
+/// Begins a session or goes on with one.
+pub(crate) const ENSURE_SESSION: &str = "body_os_ensure_session";
+/// Looks.
+pub(crate) const PERCEIVE: &str = "body_os_perceive";
+/// Lists what may be done.
+pub(crate) const AFFORDANCES: &str = "body_os_affordances";
+/// Hashes the state.
+pub(crate) const ENCODE_STATE: &str = "body_os_encode_state";
+/// Acts, or asks what became of an act.
+pub(crate) const ACT: &str = "body_os_act";
+/// Predicts.
+pub(crate) const DRY_RUN: &str = "body_os_dry_run";
+/// Replays.
+pub(crate) const REPLAY: &str = "body_os_replay";
+
+/// What the server says about itself at `initialize`.
+pub(crate) const INSTRUCTIONS: &str = "Bodyguard is your body on this computer, and a person's guard over it. \
+The loop: 1. body_os_ensure_session gives you a session_id. 2. body_os_perceive looks and hands out refs such as @f3/g7. \
+3. body_os_affordances lists what you may do now. 4. body_os_act does one thing; then perceive again, because every \
+change makes older refs stale. Most changes are shown to a person first. While the person hasn't decided, body_os_act \
+answers with error.code `authorization_required` and an escalation_id: call body_os_act again with session_id and \
+escalation_id only, until you get an outcome. Don't send the action a second time. `denied_by_person` and \
+`denied_by_policy` are final: tell your user, don't work around them.";
+
+/// All tools, in the order of the loop.
+pub(crate) fn all() -> &'static [Tool] {
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(build);
+    &TOOLS
+}
+
+/// A tool by name.
+pub(crate) fn find(name: &str) -> Option<&'static Tool> {
+    all().iter().find(|tool| tool.name == name)
+}
+
+/// Whether a call of this tool changes nothing.
+pub(crate) fn is_read_only(name: &str) -> bool {
+    matches!(name, PERCEIVE | AFFORDANCES | ENCODE_STATE | DRY_RUN)
+}
+
+fn build() -> Vec<Tool> {
+    vec![
+        tool(ENSURE_SESSION, "Begin or resume a session", ENSURE_TEXT, schema::ensure_session(), output::session()),
+        tool(PERCEIVE, "Look at the computer", PERCEIVE_TEXT, schema::perceive(), output::observation()),
+        tool(AFFORDANCES, "List what may be done", AFFORDANCES_TEXT, schema::affordances(), output::affordance_set()),
+        tool(ENCODE_STATE, "Hash the state", ENCODE_TEXT, schema::encode_state(), output::state()),
+        tool(ACT, "Do one action", ACT_TEXT, schema::act(), output::outcome()),
+        tool(DRY_RUN, "Predict an action (not yet)", DRY_RUN_TEXT, schema::dry_run(), output::not_yet()),
+        tool(REPLAY, "Replay a trace (not yet)", REPLAY_TEXT, schema::replay(), output::not_yet()),
+    ]
+}
+
+fn tool(name: &'static str, title: &str, text: &'static str, input: JsonObject, output: JsonObject) -> Tool {
+    let changes = matches!(name, ACT | REPLAY);
+    let hints = ToolAnnotations::with_title(title)
+        .read_only(is_read_only(name))
+        .destructive(changes)
+        .idempotent(!changes)
+        .open_world(changes);
+    Tool::new(name, text, Arc::new(input))
+        .with_title(title)
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(hints)
+}
+
+const ENSURE_TEXT: &str = "Begins a session in one of your workspaces, or goes on with one by its session_id. Call this \
+first and give the session_id to every other tool. `workspace` may be left out if you have just one; the answer names \
+all that are yours. Sessions are independent of each other and live on when a connection ends.";
+
+const PERCEIVE_TEXT: &str = "Looks at the computer and hands out refs. Call it before acting and again after anything \
+changed: an action needs a perception that is current, and refs (@f3/g7 a file, @m1/g7 a monitor, @w2/g7 a window; g7 is \
+the perception's generation) go stale with every change. Modes: `filesystem` lists files under `scope` with sizes and \
+content hashes, `git` reads the repository's state, `screen` takes a screenshot (an image block, with its scale) and \
+names the focused window. Whether you may look is policy too: a person may be asked, then the answer is \
+`authorization_required`; call again with {session_id, escalation_id} alone.";
+
+const AFFORDANCES_TEXT: &str = "Lists the actions that the environment offers and the policy permits now, as \
+`type@target`, where a target is a ref, a path or a pattern ending in /**. `asks` says that a person decides each time. \
+What isn't listed is refused; `policy_filtered_out` counts what the policy hides. Optional `scope` narrows it to a path.";
+
+const ENCODE_TEXT: &str = "The hash of the state's stable fields (working directory, focused window, git head, key \
+processes, environment). Equal states hash equal, also on other machines. It changes nothing and hands out no refs.";
+
+const ACT_TEXT: &str = "Does exactly one action and records it. `action` is {type, target, params, preconditions}. Types \
+in this version: `shell_exec` (target: working directory; params.command for `sh -c`, or params.argv; contained, no \
+network), `file_read`, `file_edit` (params.edits of exact old and new text), `screen_capture`. Targets are refs of the \
+latest perception or absolute paths. Say in `reason` why, in your own words; the person reads it.\n\
+Actions that change something are usually shown to a person first. The call waits up to wait_ms (45 s unless you say \
+otherwise) and sends progress. If nobody has decided by then you get error.code `authorization_required` with an \
+escalation_id: nothing has run yet. Call body_os_act again with {session_id, escalation_id} and nothing else, as often \
+as it takes; sending the action again would only ask twice. error.code tells the rest: `denied_by_person` (with the \
+person's reason), `denied_by_policy`, `expired` (nobody decided), `stale_ref` or `perceive_required` (perceive again), \
+`not_afforded`, `state_changed` (what was approved is no longer there), `not_yet_supported`.";
+
+const DRY_RUN_TEXT: &str = "Predicts what an action would do, without doing it. Not in this version: every call answers \
+with error.code `not_yet_supported`.";
+
+const REPLAY_TEXT: &str = "Replays a recorded trace, with every change authorised anew. Not in this version: every call \
+answers with error.code `not_yet_supported`.";

@@ -1,0 +1,238 @@
+//! Admission: policy first, then the environment; freshness, preconditions, affordance, binding.
+
+use std::sync::Arc;
+
+use bodyguard_body::{Inspection, SandboxInfo, SandboxLevel, runs_later};
+use bodyguard_policy::{Containment, Decision, Operation, Policy, Request, Resource, Verdict};
+use bodyguard_protocol::{
+    ActionType, Digest, ErrorCode, Fault, Params, StableFields, StateHash, TypedAction, canonical_digest,
+};
+use bodyguard_trace::{Record, Refused};
+use serde_json::Value;
+
+use super::{Refusal, affordances};
+use crate::core::Core;
+use crate::session::Session;
+
+/// An action that may go on to be asked about or carried out.
+pub(crate) struct Admitted {
+    pub(crate) inspection: Inspection,
+    pub(crate) action_digest: Digest,
+    pub(crate) binding_digest: Digest,
+    pub(crate) state_before: StateHash,
+    pub(crate) sandbox: SandboxInfo,
+    pub(crate) decision: Decision,
+}
+
+impl Admitted {
+    pub(crate) fn action(&self) -> &TypedAction {
+        &self.inspection.resolved
+    }
+}
+
+/// Why an action wasn't admitted.
+pub(crate) enum NotAdmitted {
+    /// The policy denies it; nothing was looked at.
+    Denied { fault: Fault, policy_id: String },
+    /// The environment doesn't permit it.
+    Environment { fault: Fault, state: StateHash },
+    /// The request itself doesn't hold: stale, unmet, malformed.
+    Rejected(Fault),
+}
+
+impl From<Fault> for NotAdmitted {
+    fn from(fault: Fault) -> Self {
+        Self::Rejected(fault)
+    }
+}
+
+/// Admits an action, or says why not.
+pub(crate) async fn admit(core: &Core, session: &Session, action: &TypedAction) -> Result<Admitted, NotAdmitted> {
+    let perceived = session.look().fresh()?;
+    let named = TypedAction { target: resolve(session, action)?, ..action.clone() };
+    let policy = core.policies.current(&core.log, &session.workspace.name).await?;
+    permitted(&policy, session, &named)?;
+    core.revive(session).await?;
+    let state = core.stable(session).await?;
+    unchanged(action.kind, &perceived.state.fields, &state.fields)?;
+    let state_before = state.fields.hash()?;
+    affordances::check_preconditions(core, session, &policy, &action.preconditions).await?;
+    let environment = |fault: Fault| NotAdmitted::Environment { fault, state: state_before.clone() };
+    let body = session.body();
+    let inspection = body.inspect(&named).await.inspect_err(|fault| session.note_fault(fault)).map_err(environment)?;
+    // A link may have led elsewhere: what counts is where it really is.
+    let decision = permitted(&policy, session, &inspection.resolved)?;
+    let resolved = &inspection.resolved;
+    if !affordances::afforded(session, &policy, resolved.kind, &resolved.target) {
+        return Err(environment(Fault::new(ErrorCode::NotAfforded, "this isn't in the current affordance set")));
+    }
+    Ok(Admitted {
+        action_digest: resolved.digest()?,
+        binding_digest: canonical_digest(&inspection.binding)?,
+        sandbox: body.sandbox(),
+        inspection,
+        state_before,
+        decision,
+    })
+}
+
+fn permitted(policy: &Policy, session: &Session, action: &TypedAction) -> Result<Decision, NotAdmitted> {
+    let decision = decide(policy, session, action);
+    match decision.verdict() {
+        Verdict::Deny { reason, .. } => {
+            let fault = Fault::new(ErrorCode::DeniedByPolicy, reason.clone())
+                .hint("body_os_affordances lists what may be done; the person can change the policy");
+            Err(NotAdmitted::Denied { fault, policy_id: decision.policy_id() })
+        }
+        Verdict::Ask { .. } | Verdict::Allow { .. } => Ok(decision),
+    }
+}
+
+/// What the policy says to an action whose target is a path or a monitor.
+pub(crate) fn decide(policy: &Policy, session: &Session, action: &TypedAction) -> Decision {
+    let root = &session.workspace.root;
+    let resource = match &action.params {
+        Params::ShellExec(shell) => Resource::Command {
+            program: shell.argv.as_ref().and_then(|argv| argv.first().cloned()),
+            text: shell.command.clone().unwrap_or_else(|| shell.argv.as_deref().unwrap_or_default().join(" ")),
+            cwd_inside_workspace: is_inside(root, &action.target),
+            network: shell.network,
+        },
+        Params::FileRead(_) | Params::FileEdit(_) => Resource::Path {
+            path: action.target.clone(),
+            inside_workspace: is_inside(root, &action.target),
+            runs_later: runs_later(&action.target),
+        },
+        Params::ScreenCapture(_) => Resource::Screen { monitor: action.target.clone() },
+    };
+    policy.decide(&Request {
+        workspace: &session.workspace.name,
+        agent: &session.agent,
+        operation: Operation::Act(action.kind),
+        resource,
+        containment: containment(&session.body().sandbox()),
+    })
+}
+
+/// How the policy's words name a body's containment. Namespaces alone are not every layer.
+pub(crate) fn containment(sandbox: &SandboxInfo) -> Containment {
+    match sandbox.level {
+        SandboxLevel::Bubblewrap => Containment::Reduced,
+        SandboxLevel::Simulated => Containment::Full,
+        SandboxLevel::None => Containment::None,
+    }
+}
+
+/// The target as an absolute path or `monitor:N`.
+fn resolve(session: &Session, action: &TypedAction) -> Result<String, Fault> {
+    let target =
+        if action.target.starts_with('@') { session.resolve_ref(&action.target)? } else { action.target.clone() };
+    let at = |fault: Fault| fault.at("action.target");
+    match action.kind {
+        ActionType::ScreenCapture => match target.strip_prefix("monitor:").and_then(|n| n.parse::<u32>().ok()) {
+            Some(number) => Ok(format!("monitor:{number}")),
+            None => Err(at(Fault::invalid("action.target", "a screen's target is `monitor:N` or a monitor's ref"))),
+        },
+        _ => absolute(&session.workspace.root, &target).map_err(at),
+    }
+}
+
+/// A path made absolute and plain, by its words alone: nothing is looked at before the policy.
+///
+/// # Errors
+/// `invalid_argument` where it climbs above the root of the file system.
+pub(crate) fn absolute(root: &str, path: &str) -> Result<String, Fault> {
+    let joined = if path.starts_with('/') { path.to_owned() } else { format!("{root}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop().ok_or_else(|| Fault::invalid("path", "the path climbs above `/`"))?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Ok(format!("/{}", parts.join("/")))
+}
+
+/// Whether a plain absolute path is the root or lies below it.
+pub(crate) fn is_inside(root: &str, path: &str) -> bool {
+    path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether the state that this kind of action depends on is still the perceived one. Which window
+/// has the focus matters to what looks at the screen; to a file or a command it doesn't, and a
+/// person who changes windows must not stop them.
+fn unchanged(kind: ActionType, perceived: &StableFields, now: &StableFields) -> Result<(), Fault> {
+    let concerns_screen = matches!(
+        kind,
+        ActionType::ScreenCapture | ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag
+    );
+    let mut changed = perceived.differences(now);
+    changed.retain(|field| concerns_screen || *field != "focused_window_title");
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the state changed since it was perceived: {}", changed.join(", "));
+    Err(Fault::new(ErrorCode::StateChanged, message).hint("perceive again, then decide anew"))
+}
+
+/// Records a refused attempt: the escalation of OS-011 §5.2.
+pub(crate) async fn refuse(
+    core: &Core,
+    session: &Arc<Session>,
+    attempted: Value,
+    fault: &Fault,
+    policy_id: Option<String>,
+) -> Refusal {
+    let id = core.new_ask_id();
+    let record = Refused {
+        escalation_id: id.to_string(),
+        session_id: Some(session.id.clone()),
+        trace_id: Some(session.trace_id.clone()),
+        agent_id: session.agent_id(),
+        attempted,
+        code: fault.code,
+        reason: fault.message.clone(),
+        policy_id,
+    };
+    session.look().last_active_at = core.now().wall;
+    match core.log.append(Record::Refused(Box::new(record))).await {
+        Ok(_) => {
+            core.events.send(bodyguard_protocol::ui::UiEventKind::SessionChanged { session_id: session.id.clone() });
+            Refusal { fault: fault.clone(), escalation_id: Some(id) }
+        }
+        Err(error) => Refusal { fault: error.into(), escalation_id: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r5_a_path_is_inside_only_below_the_root() {
+        assert!(is_inside("/ws", "/ws") && is_inside("/ws", "/ws/a"));
+        assert!(!is_inside("/ws", "/wsx/a") && !is_inside("/ws", "/w") && !is_inside("/ws", "/"));
+    }
+
+    #[test]
+    fn r5_dots_are_resolved_before_the_policy_sees_them() {
+        assert_eq!(absolute("/ws", "a/../../etc/passwd").unwrap(), "/etc/passwd");
+        assert_eq!(absolute("/ws", "./a//b/.").unwrap(), "/ws/a/b");
+        assert_eq!(absolute("/ws", "/").unwrap(), "/");
+        assert!(absolute("/ws", "../../..").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn r5_a_plain_path_has_no_dots_left(path in "[/.a]{0,20}") {
+            if let Ok(plain) = absolute("/ws", &path) {
+                proptest::prop_assert!(plain.starts_with('/'));
+                proptest::prop_assert!(!plain.split('/').skip(1).any(|part| part == "." || part == ".."));
+                proptest::prop_assert_eq!(absolute("/elsewhere", &plain).unwrap(), plain);
+            }
+        }
+    }
+}

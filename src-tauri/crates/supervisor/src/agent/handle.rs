@@ -1,0 +1,271 @@
+//! One authenticated agent.
+
+use std::sync::{Arc, PoisonError};
+
+use bodyguard_protocol::ui::UiEventKind;
+use bodyguard_protocol::{
+    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Provenance, QueryMode, SessionId, TraceId,
+    TraceOutcome, WorkspaceName,
+};
+use bodyguard_trace::{Record, SessionBegan, WorkspaceRow};
+use serde_json::json;
+
+use super::{
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
+    affordances, perceive, pipeline,
+};
+use crate::core::{Connections, Core};
+use crate::session::Session;
+
+/// The longest goal or note of an agent, in bytes.
+pub(crate) const MAX_WORDS: usize = 4_000;
+/// Sessions that one agent may have at a time.
+const MAX_SESSIONS: usize = 16;
+
+/// What one agent can do: all of OS-011's operations, and nothing that approves.
+#[derive(Clone)]
+pub struct AgentHandle {
+    core: Arc<Core>,
+    name: AgentName,
+}
+
+/// Counts one connection while it lives.
+pub struct ConnectionGuard {
+    core: Arc<Core>,
+    name: AgentName,
+}
+
+impl AgentHandle {
+    pub(crate) fn new(core: Arc<Core>, name: AgentName) -> Self {
+        Self { core, name }
+    }
+
+    /// The agent's name, as the person gave it.
+    pub fn name(&self) -> &AgentName {
+        &self.name
+    }
+
+    /// Notes a connection. `client` is what the program at the other end calls itself; untrusted.
+    pub fn connected(&self, client: Option<String>) -> ConnectionGuard {
+        let now = self.core.now().wall;
+        let mut connections = self.core.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry: &mut Connections = connections.entry(self.name.clone()).or_default();
+        entry.open += 1;
+        entry.last_seen = Some(now);
+        if client.is_some() {
+            entry.client = client.map(|text| text.chars().take(80).collect());
+        }
+        drop(connections);
+        self.core.events.send(UiEventKind::AgentsChanged);
+        ConnectionGuard { core: Arc::clone(&self.core), name: self.name.clone() }
+    }
+
+    /// Begins a session, or goes on with one.
+    ///
+    /// # Errors
+    /// `unknown_session`, `workspace_not_assigned`, `stopped`, `budget_exceeded`; whatever keeps the
+    /// body from starting.
+    pub async fn ensure_session(&self, request: EnsureSession) -> Result<SessionInfo, Fault> {
+        self.core.refuse_if_stopped()?;
+        let assigned = self.assigned().await?;
+        if let Some(id) = &request.session_id {
+            let session = self.core.session(&self.name, id)?;
+            if request.workspace.is_some_and(|name| name != session.workspace.name) {
+                return Err(Fault::invalid("workspace", "the session is in another workspace"));
+            }
+            return Ok(info(&session, true, assigned));
+        }
+        let workspace = self.choose(request.workspace, &assigned).await?;
+        let goal = request.goal.map(|goal| checked_words("goal", goal)).transpose()?;
+        let running = self
+            .core
+            .all_sessions()
+            .iter()
+            .filter(|session| session.agent == self.name && session.is_running())
+            .count();
+        if running >= MAX_SESSIONS {
+            return Err(Fault::new(ErrorCode::BudgetExceeded, format!("this agent has {running} sessions already"))
+                .hint("go on with one of them, or end one"));
+        }
+        let session = self.begin(workspace, goal).await?;
+        Ok(info(&session, false, assigned))
+    }
+
+    async fn assigned(&self) -> Result<Vec<WorkspaceName>, Fault> {
+        let agents = self.core.log.reader().agents().await?;
+        let agent = agents.into_iter().find(|agent| agent.name == self.name);
+        agent.map(|agent| agent.workspaces).ok_or_else(|| Fault::new(ErrorCode::UnknownAgent, "this agent was removed"))
+    }
+
+    async fn choose(&self, wanted: Option<WorkspaceName>, assigned: &[WorkspaceName]) -> Result<WorkspaceRow, Fault> {
+        let name = match (wanted, assigned) {
+            (Some(name), _) if assigned.contains(&name) => name,
+            (None, [only]) => only.clone(),
+            (None, [_, _, ..]) => {
+                let names: Vec<_> = assigned.iter().map(WorkspaceName::as_str).collect();
+                return Err(Fault::invalid("workspace", format!("choose one of {}", names.join(", "))));
+            }
+            (Some(_), _) | (None, []) => {
+                return Err(Fault::new(ErrorCode::WorkspaceNotAssigned, "this workspace isn't assigned to this agent")
+                    .at("workspace")
+                    .hint("the person assigns workspaces on the Agents page"));
+            }
+        };
+        let rows = self.core.log.reader().workspaces().await?;
+        rows.into_iter().find(|row| row.name == name).ok_or_else(|| Fault::internal("an assigned workspace is gone"))
+    }
+
+    async fn begin(&self, workspace: WorkspaceRow, goal: Option<String>) -> Result<Arc<Session>, Fault> {
+        let body = self.core.bodies.start(&workspace).await?;
+        let id = SessionId::from_random(crate::ask::nonce()?);
+        let trace_id = TraceId::from_ulid(ulid::Ulid::generate());
+        let sandbox = body.sandbox();
+        let now = self.core.now().wall;
+        let has_screen = self.core.bodies.has_screen(&workspace);
+        let agent = self.name.clone();
+        let session = Arc::new(Session::new(id, trace_id, agent, workspace, goal, now, body, has_screen));
+        let began = SessionBegan {
+            session_id: session.id.clone(),
+            trace_id: session.trace_id.clone(),
+            agent_id: session.agent_id(),
+            workspace: session.workspace.name.clone(),
+            workspace_root: session.workspace.root.clone(),
+            os_family: std::env::consts::OS.to_owned(),
+            state_profile: bodyguard_protocol::StateProfile::default(),
+            goal: session.goal.clone(),
+            metadata: json!({
+                "os_family": std::env::consts::OS,
+                "body": session.workspace.body,
+                "sandbox": sandbox,
+            }),
+        };
+        self.core.log.append(Record::SessionBegan(began)).await?;
+        self.core.add_session(Arc::clone(&session));
+        self.core.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
+        Ok(session)
+    }
+
+    /// Ends a session and its trace.
+    ///
+    /// # Errors
+    /// `unknown_session`.
+    pub async fn end_session(&self, id: &SessionId) -> Result<(), Fault> {
+        let session = self.core.session(&self.name, id)?;
+        self.core.end_session(&session, TraceOutcome::Success, "the agent ended it").await;
+        Ok(())
+    }
+
+    /// Looks (OS-011 §3.2).
+    ///
+    /// # Errors
+    /// `authorization_required` with the ask to poll where a person must permit it;
+    /// `denied_by_policy`; whatever keeps the body from looking.
+    pub async fn perceive(&self, id: &SessionId, call: PerceiveCall) -> Result<PerceiveReply, Refusal> {
+        let session = self.core.session(&self.name, id)?;
+        perceive::perceive(&self.core, &session, call).await
+    }
+
+    /// Comes back for a perception that a person had to permit.
+    ///
+    /// # Errors
+    /// As [`Self::perceive`]; `unknown_escalation`.
+    pub async fn poll_view(&self, id: &SessionId, ask: &AskId, waiting: Waiting) -> Result<PerceiveReply, Refusal> {
+        let session = self.core.session(&self.name, id)?;
+        perceive::poll(&self.core, &session, ask, &waiting).await
+    }
+
+    /// What may be done now (OS-011 §6.4).
+    ///
+    /// # Errors
+    /// `denied_by_policy` where the scope isn't readable; whatever keeps the body from looking.
+    pub async fn affordances(&self, id: &SessionId, scope: Option<String>) -> Result<AffordanceSet, Fault> {
+        let session = self.core.session(&self.name, id)?;
+        affordances::enumerate(&self.core, &session, scope).await
+    }
+
+    /// The state's hash (OS-011 §3.4). Has no side effects: refs stay fresh.
+    ///
+    /// # Errors
+    /// Whatever keeps the body from looking.
+    pub async fn encode_state(&self, id: &SessionId, query: PerceptionQuery) -> Result<StateReply, Fault> {
+        let session = self.core.session(&self.name, id)?;
+        if !QueryMode::SUPPORTED.contains(&query.mode) {
+            return Err(perceive::not_yet(query.mode));
+        }
+        let state = self.core.stable(&session).await?;
+        let provenance = Provenance::new("encode_state", self.core.now().wall, session.agent_id());
+        Ok(StateReply { state_hash: state.fields.hash()?, state_profile: query.profile, provenance })
+    }
+
+    /// Acts: admits, asks where the policy says so, runs once, records.
+    ///
+    /// # Errors
+    /// Only where there is no outcome: malformed actions, stale refs, unmet preconditions. A refusal
+    /// by policy or person is an outcome.
+    pub async fn act(&self, id: &SessionId, call: ActCall) -> Result<ActReply, Refusal> {
+        let session = self.core.session(&self.name, id)?;
+        pipeline::act(&self.core, &session, call).await
+    }
+
+    /// How an ask of an ended session ended, for an agent that comes back after a restart.
+    async fn recorded_end(&self, id: &SessionId, ask: &AskId) -> Option<Refusal> {
+        let stored = self.core.log.reader().ask(ask).await.ok().flatten()?;
+        let (name, _) = stored.record.agent_id.split_once('@')?;
+        let its_own = stored.record.session_id.as_ref() == Some(id) && name == self.name.as_str();
+        its_own.then(|| Refusal {
+            fault: crate::ask::ended_fault(stored.state, stored.reason.clone()),
+            escalation_id: Some(ask.clone()),
+        })
+    }
+
+    /// Comes back for an act by the id of its ask.
+    ///
+    /// # Errors
+    /// `unknown_escalation`.
+    pub async fn poll(&self, id: &SessionId, ask: &AskId, waiting: Waiting) -> Result<ActReply, Refusal> {
+        match self.core.session(&self.name, id) {
+            Ok(session) => pipeline::poll(&self.core, &session, ask, &waiting).await,
+            Err(unknown) => Err(self.recorded_end(id, ask).await.unwrap_or_else(|| unknown.into())),
+        }
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        let now = self.core.now().wall;
+        let mut connections = self.core.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = connections.get_mut(&self.name) {
+            entry.open = entry.open.saturating_sub(1);
+            entry.last_seen = Some(now);
+        }
+        drop(connections);
+        self.core.events.send(UiEventKind::AgentsChanged);
+    }
+}
+
+fn info(session: &Session, resumed: bool, workspaces: Vec<WorkspaceName>) -> SessionInfo {
+    SessionInfo {
+        session_id: session.id.clone(),
+        trace_id: session.trace_id.clone(),
+        workspace: session.workspace.name.clone(),
+        root: session.workspace.root.clone(),
+        resumed,
+        generation: session.look().generation,
+        workspaces,
+    }
+}
+
+/// An agent's own words: bounded, and without the byte that would cut them.
+///
+/// # Errors
+/// `too_long_to_review`, `nul_byte`.
+pub(crate) fn checked_words(field: &str, words: String) -> Result<String, Fault> {
+    if words.len() > MAX_WORDS {
+        let message = format!("{} bytes are too many for a person to read beside a decision", words.len());
+        return Err(Fault::new(ErrorCode::TooLongToReview, message).at(field));
+    }
+    if words.contains('\0') {
+        return Err(Fault::new(ErrorCode::NulByte, "a NUL byte can't be part of it").at(field));
+    }
+    Ok(words)
+}

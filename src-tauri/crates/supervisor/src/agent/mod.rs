@@ -1,0 +1,15 @@
+//! The agent's side. Nothing here approves anything.
+
+mod admission;
+mod affordances;
+mod handle;
+mod perceive;
+mod pipeline;
+mod review;
+mod types;
+
+pub use handle::{AgentHandle, ConnectionGuard};
+pub use types::{
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal, SessionInfo, StateReply,
+    Waiting,
+};

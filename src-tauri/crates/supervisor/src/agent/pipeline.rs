@@ -1,0 +1,437 @@
+//! From an admitted action to its outcome: ask → block → permit → act → record.
+
+use std::sync::Arc;
+
+use bodyguard_body::{Effect, Permit};
+use bodyguard_policy::{Authorized, Verdict, accept, issue_by_policy};
+use bodyguard_protocol::action::ActRequest;
+use bodyguard_protocol::ui::AskState;
+use bodyguard_protocol::{
+    ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, OutcomeStatus, Provenance, StateHash,
+};
+use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
+use serde_json::{Value, json};
+
+use super::admission::{self, Admitted, NotAdmitted, admit, refuse};
+use super::{ActCall, ActReply, Refusal, Waiting, review};
+use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
+use crate::core::Core;
+use crate::session::Session;
+
+/// How long a policy's own block lives, in milliseconds; it is used at once.
+const POLICY_BLOCK_MS: i64 = 60_000;
+
+pub(super) async fn act(core: &Arc<Core>, session: &Arc<Session>, call: ActCall) -> Result<ActReply, Refusal> {
+    core.refuse_if_stopped()?;
+    let request = ActRequest::parse(&call.action)?;
+    let words = call.words.map(|words| super::handle::checked_words("reason", words)).transpose()?;
+    session.look().last_active_at = core.now().wall;
+    if let Some(token) = &request.authorization_token {
+        return redeem(core, session, &request, token, &call.waiting).await;
+    }
+    let attempted = || serde_json::to_value(&request.action).unwrap_or(Value::Null);
+    match admit(core, session, &request.action).await {
+        Ok(admitted) => {
+            let ask = open(core, session, admitted, words).await?;
+            answer(core, session, &ask, &call.waiting).await
+        }
+        Err(NotAdmitted::Denied { fault, policy_id }) => {
+            let refusal = refuse(core, session, attempted(), &fault, Some(policy_id)).await;
+            Ok(unexecuted(core, session, refusal, None))
+        }
+        Err(NotAdmitted::Environment { fault, state }) => {
+            let refusal = refuse(core, session, attempted(), &fault, None).await;
+            Ok(unexecuted(core, session, refusal, Some(state)))
+        }
+        Err(NotAdmitted::Rejected(fault)) => Err(refuse(core, session, attempted(), &fault, None).await),
+    }
+}
+
+pub(super) async fn poll(
+    core: &Arc<Core>,
+    session: &Arc<Session>,
+    id: &AskId,
+    waiting: &Waiting,
+) -> Result<ActReply, Refusal> {
+    let ask = find(core, session, id)?;
+    answer(core, session, &ask, waiting).await
+}
+
+/// An ask of this session. Another session's is as unknown as one that never was.
+pub(super) fn find(core: &Core, session: &Session, id: &AskId) -> Result<Arc<Ask>, Refusal> {
+    let ask = core.pendings.get(id).filter(|ask| ask.session().is_some_and(|owner| owner.id == session.id));
+    ask.ok_or_else(|| {
+        Fault::new(ErrorCode::UnknownEscalation, "no such request in this session")
+            .at("escalation_id")
+            .hint("it ended long ago, or before Bodyguard was started again; ask anew if it is still needed")
+            .into()
+    })
+}
+
+/// A block that the agent carries. It is looked up and never authorises by its own content.
+async fn redeem(
+    core: &Arc<Core>,
+    session: &Arc<Session>,
+    request: &ActRequest,
+    token: &str,
+    waiting: &Waiting,
+) -> Result<ActReply, Refusal> {
+    let waits = core.pendings.of_session(&session.id).into_iter().find(|ask| {
+        let state = ask.state();
+        state == AskState::Approved && ask.token_is(token)
+    });
+    let fits = match &waits {
+        Some(ask) => match admit(core, session, &request.action).await {
+            Ok(admitted) => {
+                matches!(&ask.origin, Origin::Agent { facts, .. } if facts.action_digest == admitted.action_digest)
+            }
+            Err(_) => false,
+        },
+        None => false,
+    };
+    match waits {
+        Some(ask) if fits => answer(core, session, &ask, waiting).await,
+        Some(_) | None => {
+            let fault = Fault::new(
+                ErrorCode::AuthorizationFailure,
+                "the authorization isn't an open, unused one of this supervisor for this action",
+            )
+            .at("action.authorization")
+            .hint("leave `authorization` out; the person is asked where the policy says so");
+            let attempted = serde_json::to_value(&request.action).unwrap_or(Value::Null);
+            let refusal = refuse(core, session, attempted, &fault, None).await;
+            Ok(unexecuted(core, session, refusal, None))
+        }
+    }
+}
+
+async fn answer(
+    core: &Arc<Core>,
+    session: &Arc<Session>,
+    ask: &Arc<Ask>,
+    waiting: &Waiting,
+) -> Result<ActReply, Refusal> {
+    match ask::wait(core, ask, waiting).await {
+        Some(Finished::Act(reply)) => Ok(*reply),
+        Some(Finished::View(_)) => {
+            Err(Fault::new(ErrorCode::UnknownEscalation, "that request was a perception").into())
+        }
+        None => {
+            let refusal = Refusal { fault: still_waiting(ask), escalation_id: Some(ask.id.clone()) };
+            Ok(unexecuted(core, session, refusal, None))
+        }
+    }
+}
+
+/// Why there is no outcome yet.
+pub(super) fn still_waiting(ask: &Ask) -> Fault {
+    let hint = "call again with this escalation_id alone; it waits until somebody decides";
+    match ask.state() {
+        AskState::Open if ask.asked => {
+            Fault::new(ErrorCode::AuthorizationRequired, "a person has to decide first").hint(hint)
+        }
+        _ => Fault::new(ErrorCode::InProgress, "it was permitted and still runs")
+            .hint("call again with this escalation_id alone for the outcome"),
+    }
+}
+
+/// Opens an ask for an admitted action and sets it going; or joins the one that waits for the very
+/// same. What the policy allows goes on at once.
+async fn open(
+    core: &Arc<Core>,
+    session: &Arc<Session>,
+    admitted: Admitted,
+    words: Option<String>,
+) -> Result<Arc<Ask>, Fault> {
+    let asks = matches!(admitted.decision.verdict(), Verdict::Ask { .. });
+    if asks || admitted.action().kind.is_destructive() {
+        core.keys.require_signer()?;
+    }
+    let _opening = core.pendings.opening.lock().await;
+    if asks && let Some(ask) = core.pendings.same(session, &admitted.action_digest) {
+        return Ok(ask);
+    }
+    if asks {
+        core.admit_ask(session)?;
+    }
+    let facts = Facts {
+        kind: BlockKind::Act,
+        action_digest: admitted.action_digest.clone(),
+        state_before: admitted.state_before.clone(),
+        binding_digest: admitted.binding_digest.clone(),
+        sandbox_digest: admitted.sandbox.digest.clone(),
+        policy_digest: admitted.decision.policy_digest().clone(),
+        policy_id: admitted.decision.policy_id(),
+    };
+    let (id, now, ttl_ms) = (core.new_ask_id(), core.now(), core.ask_ttl_ms().await?);
+    let origin = Origin::Agent { session: Arc::clone(session), facts };
+    let ask = if asks {
+        let frame = review::Frame { id: id.clone(), asked_at: now.wall, ttl_ms, words };
+        let view = review::decision_view(session, &admitted, frame)?;
+        let ask = Arc::new(Ask::new(id, true, origin, view.digest()?, now, ttl_ms));
+        let subject = serde_json::to_value(admitted.action()).map_err(|e| Fault::internal(e.to_string()))?;
+        let context = json!({ "binding": admitted.inspection.binding, "prediction": admitted.inspection.prediction });
+        ask::record_ask(core, &ask, admitted.action_digest.clone(), Opening { subject, context, view }).await?;
+        ask
+    } else {
+        Arc::new(Ask::new(id, false, origin, admitted.action_digest.clone(), now, ttl_ms))
+    };
+    core.pendings.add(Arc::clone(&ask));
+    core.ask_changed(&ask.id);
+    let (core, session, driven) = (Arc::clone(core), Arc::clone(session), Arc::clone(&ask));
+    // A task of its own: a connection that drops must not leave an act half done.
+    tokio::spawn(async move {
+        let reply = run(&core, &session, &driven, admitted).await;
+        driven.finish(Finished::Act(Box::new(reply)));
+        core.ask_changed(&driven.id);
+    });
+    Ok(ask)
+}
+
+/// Waits for the yes where one is needed, and carries the action out once.
+async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted: Admitted) -> ActReply {
+    let state = admitted.state_before.clone();
+    let refused = |fault: Fault| {
+        let escalation_id = ask.asked.then(|| ask.id.clone());
+        unexecuted(core, session, Refusal { fault, escalation_id }, Some(state.clone()))
+    };
+    let yes = if ask.asked {
+        match ask::wait_for_yes(core, ask).await {
+            Ok(yes) => Some(yes),
+            Err(fault) => return refused(fault),
+        }
+    } else {
+        None
+    };
+    let _turn = session.turn.lock().await;
+    let authorized = match authorize(core, session, ask, &admitted, yes.as_ref()).await {
+        Ok(authorized) => authorized,
+        Err(fault) => {
+            ask::withdraw(core, ask, &fault.message).await;
+            return refused(fault);
+        }
+    };
+    let action = admitted.action().clone();
+    match dispatch(core, session, ask, admitted, authorized).await {
+        Ok(reply) => reply,
+        Err(fault) => {
+            tracing::error!(%fault, action = action.kind.name(), "an act was authorised but not carried out");
+            refused(fault)
+        }
+    }
+}
+
+/// The dispatch check: policy, block and binding again, and nothing else.
+async fn authorize(
+    core: &Arc<Core>,
+    session: &Arc<Session>,
+    ask: &Arc<Ask>,
+    admitted: &Admitted,
+    yes: Option<&Yes>,
+) -> Result<Authorized, Fault> {
+    core.refuse_if_stopped()?;
+    if !session.is_running() || ask.cancel.is_cancelled() {
+        return Err(Fault::new(ErrorCode::Cancelled, "the request was taken back before it ran"));
+    }
+    let policy = core.policies.current(&core.log, &session.workspace.name).await?;
+    let decision = admission::decide(&policy, session, admitted.action());
+    if let Verdict::Deny { reason, .. } = decision.verdict() {
+        return Err(Fault::new(ErrorCode::DeniedByPolicy, reason.clone()));
+    }
+    core.revive(session).await?;
+    let body = session.body();
+    body.recheck(admitted.action(), &admitted.inspection.binding)
+        .await
+        .inspect_err(|fault| session.note_fault(fault))?;
+    let Origin::Agent { facts, .. } = &ask.origin else { return Err(Fault::internal("not an agent's ask")) };
+    let now = core.now();
+    if let Some(yes) = yes {
+        let expect = facts.expectation(session, decision.policy_digest(), Some((ask, yes)));
+        return accept(&yes.block, core.keys.list(), &expect, now).map_err(Fault::from);
+    }
+    let expect = facts.expectation(session, decision.policy_digest(), None);
+    if let Some(authorized) = decision.allow_read(&expect) {
+        return Ok(authorized);
+    }
+    let draft = facts.draft(session, None, facts.action_digest.clone());
+    let signer = core.keys.require_signer()?;
+    let block = issue_by_policy(signer, draft, &decision, now.wall, POLICY_BLOCK_MS, ask::nonce()?)?;
+    accept(&block, core.keys.list(), &expect, now).map_err(Fault::from)
+}
+
+/// Intent, act, outcome.
+async fn dispatch(
+    core: &Arc<Core>,
+    session: &Arc<Session>,
+    ask: &Arc<Ask>,
+    admitted: Admitted,
+    authorized: Authorized,
+) -> Result<ActReply, Fault> {
+    let block = authorized.block().cloned();
+    if ask.asked {
+        ask::move_ask(core, ask, AskState::Approved, AskState::Claimed, MoveNote::default()).await?;
+    }
+    let intent = IntentRecord {
+        session_id: session.id.clone(),
+        trace_id: session.trace_id.clone(),
+        action: admitted.action().clone(),
+        action_digest: admitted.action_digest.clone(),
+        state_before: admitted.state_before.clone(),
+        binding: admitted.inspection.binding.clone(),
+        prediction: admitted.inspection.prediction.clone(),
+        ask_id: ask.asked.then(|| ask.id.clone()),
+        policy_id: authorized.policy_id().to_owned(),
+        authorization: block.clone(),
+    };
+    let committed = match core.log.commit_intent(intent).await {
+        Ok(committed) => committed,
+        Err(error) => {
+            let fault = Fault::from(error);
+            if ask.asked {
+                let note = MoveNote { reason: Some(fault.message.clone()), ..MoveNote::default() };
+                ask::move_ask(core, ask, AskState::Claimed, AskState::Interrupted, note).await?;
+            }
+            return Err(fault);
+        }
+    };
+    let (edge, edge_id) = (committed.reference(), committed.edge_id());
+    if ask.asked {
+        ask::note_move(core, ask, AskState::Executing, None);
+    }
+    core.edge_changed(session, edge_id).await;
+    let action = admitted.action().clone();
+    let destructive = action.kind.is_destructive();
+    let permit = Permit::mint(authorized, committed)?;
+    let acted = session.body().act(permit, action, ask.cancel.clone()).await;
+    let mut ended = match acted {
+        Ok(effect) => Ended::from_effect(effect),
+        Err(fault) => {
+            session.note_fault(&fault);
+            Ended::from_fault(fault)
+        }
+    };
+    if destructive {
+        session.look().mutated();
+    }
+    let state_after = core.stable(session).await.ok().and_then(|state| state.fields.hash().ok());
+    let picture = match &ended.image {
+        Some(image) => Some(core.log.put_blob(image.bytes.clone()).await?),
+        None => None,
+    };
+    let record = OutcomeRecord {
+        status: ended.status,
+        state_after: state_after.clone(),
+        latency_ms: ended.latency_ms,
+        observed: ended.observed.clone(),
+        error: ended.error.clone(),
+        picture: picture.clone(),
+    };
+    core.log.record_outcome(edge, record).await?;
+    if ask.asked {
+        let cut_off =
+            matches!(ended.error.as_ref().map(|e| e.code), Some(ErrorCode::BodyLost | ErrorCode::Interrupted));
+        let to = if cut_off { AskState::Interrupted } else { AskState::Done };
+        ask::note_move(core, ask, to, ended.error.as_ref().map(|e| e.message.clone()));
+    }
+    let now = core.now().wall;
+    {
+        let mut look = session.look();
+        look.last_active_at = now;
+        look.state_hash.clone_from(&state_after);
+        look.edges += 1;
+        if let Some(digest) = picture {
+            look.screenshot = Some((digest, now));
+        }
+    }
+    core.edge_changed(session, edge_id).await;
+    Ok(ActReply {
+        outcome: ActionOutcome {
+            outcome_status: ended.status,
+            state_after: state_after.or_else(|| Some(admitted.state_before.clone())),
+            state_before: Some(admitted.state_before),
+            latency_ms: ended.latency_ms,
+            observed_outcome: ended.observed.take(),
+            error: ended.error.take(),
+            trace_id: session.trace_id.clone(),
+            edge_id: Some(edge_id),
+            authorization: block,
+            provenance: Provenance::new("act", now, session.agent_id()),
+        },
+        image: ended.image.map(Arc::new),
+    })
+}
+
+/// How an act ended, as it is recorded and answered.
+struct Ended {
+    status: OutcomeStatus,
+    observed: Option<Value>,
+    error: Option<OutcomeError>,
+    image: Option<bodyguard_body::Image>,
+    latency_ms: u64,
+}
+
+impl Ended {
+    fn from_effect(effect: Effect) -> Self {
+        Self {
+            status: effect.status,
+            observed: Some(effect.observed),
+            error: effect.error.map(OutcomeError::from),
+            image: effect.image,
+            latency_ms: effect.latency_ms,
+        }
+    }
+
+    fn from_fault(fault: Fault) -> Self {
+        Self { status: status_of(fault.code), observed: None, error: Some(fault.into()), image: None, latency_ms: 0 }
+    }
+}
+
+/// `blocked` where policy or person didn't permit it, `failure` where the environment didn't
+/// (OS-011 §5.2).
+fn status_of(code: ErrorCode) -> OutcomeStatus {
+    match code {
+        ErrorCode::AuthorizationRequired
+        | ErrorCode::AuthorizationFailure
+        | ErrorCode::InProgress
+        | ErrorCode::DeniedByPolicy
+        | ErrorCode::DeniedByPerson
+        | ErrorCode::Expired
+        | ErrorCode::Withdrawn
+        | ErrorCode::Superseded
+        | ErrorCode::BudgetExceeded
+        | ErrorCode::SignerUnavailable
+        | ErrorCode::Cancelled
+        | ErrorCode::Stopped => OutcomeStatus::Blocked,
+        ErrorCode::Timeout => OutcomeStatus::Timeout,
+        _ => OutcomeStatus::Failure,
+    }
+}
+
+/// The outcome of what did not run.
+fn unexecuted(core: &Core, session: &Session, refusal: Refusal, state: Option<StateHash>) -> ActReply {
+    let status = status_of(refusal.fault.code);
+    let mut error = OutcomeError::from(refusal.fault);
+    error.escalation_id = refusal.escalation_id.map(|id| id.to_string());
+    ActReply {
+        outcome: ActionOutcome {
+            outcome_status: status,
+            state_before: state.clone(),
+            state_after: state,
+            latency_ms: 0,
+            observed_outcome: None,
+            error: Some(error),
+            trace_id: session.trace_id.clone(),
+            edge_id: None,
+            authorization: None,
+            provenance: Provenance::new("act", core.now().wall, session.agent_id()),
+        },
+        image: None,
+    }
+}
+
+impl Ask {
+    /// Whether the block of its yes has this token.
+    fn token_is(&self, token: &str) -> bool {
+        self.block().is_some_and(|block: Block| block.authorization_token.as_str() == token)
+    }
+}

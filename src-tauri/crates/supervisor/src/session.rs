@@ -1,0 +1,213 @@
+//! One agent's session in one workspace.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bodyguard_body::{Body, StableState};
+use bodyguard_protocol::ui::SessionState;
+use bodyguard_protocol::{
+    AgentName, Digest, ErrorCode, Fault, FileEntry, GitState, MonitorInfo, Ref, RefInfo, RefKind, SessionId, StateHash,
+    Timestamp, TraceId, WindowInfo,
+};
+use bodyguard_trace::WorkspaceRow;
+use tokio_util::sync::CancellationToken;
+
+/// A session. Its id can't be guessed, and only its own agent can name it.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) trace_id: TraceId,
+    pub(crate) agent: AgentName,
+    pub(crate) workspace: WorkspaceRow,
+    pub(crate) goal: Option<String>,
+    pub(crate) started_at: Timestamp,
+    /// Whether its body has a display to look at.
+    pub(crate) has_screen: bool,
+    /// Held while an act is dispatched, so that one session does one thing at a time. Never held
+    /// while a person is waited for.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Cancelled when the session ends.
+    pub(crate) ended: CancellationToken,
+    body: Mutex<Arc<dyn Body>>,
+    body_lost: AtomicBool,
+    look: Mutex<Look>,
+}
+
+/// What the session last saw and did.
+pub(crate) struct Look {
+    /// Raised by each perception and each executed mutation.
+    pub(crate) generation: u64,
+    /// The last perception; acts need one that is current.
+    pub(crate) perceived: Option<Perceived>,
+    /// What the current perception's refs name.
+    pub(crate) refs: BTreeMap<String, String>,
+    pub(crate) state: SessionState,
+    pub(crate) last_active_at: Timestamp,
+    pub(crate) edges: u32,
+    pub(crate) screenshot: Option<(Digest, Timestamp)>,
+    pub(crate) git: GitState,
+    pub(crate) focused_window: String,
+    pub(crate) state_hash: Option<StateHash>,
+}
+
+/// The last perception.
+#[derive(Clone)]
+pub(crate) struct Perceived {
+    pub(crate) generation: u64,
+    pub(crate) state: StableState,
+}
+
+impl Session {
+    #[allow(clippy::too_many_arguments, reason = "a session is made in one place from these")]
+    pub(crate) fn new(
+        id: SessionId,
+        trace_id: TraceId,
+        agent: AgentName,
+        workspace: WorkspaceRow,
+        goal: Option<String>,
+        now: Timestamp,
+        body: Arc<dyn Body>,
+        has_screen: bool,
+    ) -> Self {
+        let look = Look {
+            generation: 0,
+            perceived: None,
+            refs: BTreeMap::new(),
+            state: SessionState::Running,
+            last_active_at: now,
+            edges: 0,
+            screenshot: None,
+            git: GitState { head: "none".into(), branch: None, dirty: None },
+            focused_window: String::new(),
+            state_hash: None,
+        };
+        Self {
+            id,
+            trace_id,
+            agent,
+            workspace,
+            goal,
+            started_at: now,
+            has_screen,
+            turn: tokio::sync::Mutex::new(()),
+            ended: CancellationToken::new(),
+            body: Mutex::new(body),
+            body_lost: AtomicBool::new(false),
+            look: Mutex::new(look),
+        }
+    }
+
+    /// `name@workspace`, as traces say it (`REQUIREMENTS` resolution 17).
+    pub(crate) fn agent_id(&self) -> String {
+        format!("{}@{}", self.agent, self.workspace.name)
+    }
+
+    pub(crate) fn look(&self) -> MutexGuard<'_, Look> {
+        self.look.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn body(&self) -> Arc<dyn Body> {
+        Arc::clone(&self.body.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace_body(&self, body: Arc<dyn Body>) {
+        *self.body.lock().unwrap_or_else(PoisonError::into_inner) = body;
+        self.body_lost.store(false, Ordering::SeqCst);
+    }
+
+    /// Notes a fault of the body, so that the next call starts a new one.
+    pub(crate) fn note_fault(&self, fault: &Fault) {
+        if fault.code == ErrorCode::BodyLost {
+            self.body_lost.store(true, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn body_is_lost(&self) -> bool {
+        self.body_lost.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.look().state == SessionState::Running
+    }
+
+    /// What a target written as a ref names now.
+    ///
+    /// # Errors
+    /// `stale_ref` where the ref is of an older perception (OS-011 §5.1), `not_found` where no
+    /// perception issued it.
+    pub(crate) fn resolve_ref(&self, text: &str) -> Result<String, Fault> {
+        let reference: Ref = text.parse()?;
+        let look = self.look();
+        if reference.generation != look.generation {
+            let message =
+                format!("`{text}` is from generation {}, and this is {}", reference.generation, look.generation);
+            return Err(Fault::new(ErrorCode::StaleRef, message)
+                .at("action.target")
+                .hint("perceive again and use a ref of that observation"));
+        }
+        look.refs.get(text).cloned().ok_or_else(|| {
+            Fault::new(ErrorCode::NotFound, format!("no perception issued `{text}`")).at("action.target")
+        })
+    }
+}
+
+impl Look {
+    /// Begins the next generation with a perception, and dates its refs.
+    pub(crate) fn perceive(
+        &mut self,
+        state: StableState,
+        entries: &mut [FileEntry],
+        monitors: &[MonitorInfo],
+        windows: &[WindowInfo],
+    ) -> BTreeMap<String, RefInfo> {
+        self.generation += 1;
+        let generation = self.generation;
+        let name = |kind, index: usize| Ref { kind, number: index as u64 + 1, generation }.to_string();
+        let mut targets = BTreeMap::new();
+        let mut infos = BTreeMap::new();
+        for (index, entry) in entries.iter_mut().enumerate() {
+            entry.reference = name(RefKind::File, index);
+            // A path that isn't exact can't name the file, so its ref resolves to nothing.
+            if entry.path_exact {
+                targets.insert(entry.reference.clone(), entry.path.clone());
+            }
+            infos.insert(entry.reference.clone(), RefInfo::File { path: entry.path.clone(), file_kind: entry.kind });
+        }
+        for (index, monitor) in monitors.iter().enumerate() {
+            let reference = name(RefKind::Monitor, index);
+            targets.insert(reference.clone(), format!("monitor:{}", monitor.index));
+            let (width, height) = (monitor.width, monitor.height);
+            infos.insert(
+                reference,
+                RefInfo::Monitor { index: monitor.index, name: monitor.name.clone(), width, height },
+            );
+        }
+        for (index, window) in windows.iter().enumerate() {
+            let info = RefInfo::Window { title: window.title.clone(), app: window.app.clone() };
+            infos.insert(name(RefKind::Window, index), info);
+        }
+        self.refs = targets;
+        self.git = state.git.clone();
+        self.focused_window.clone_from(&state.fields.focused_window_title);
+        self.perceived = Some(Perceived { generation, state });
+        infos
+    }
+
+    /// Begins the next generation with a mutation: every ref is stale from now on (OS-011 §5.1).
+    pub(crate) fn mutated(&mut self) {
+        self.generation += 1;
+        self.refs.clear();
+    }
+
+    /// The current perception.
+    ///
+    /// # Errors
+    /// `perceive_required` where there was none since the last mutation (OS-011 §7.1).
+    pub(crate) fn fresh(&self) -> Result<Perceived, Fault> {
+        let fresh = self.perceived.as_ref().filter(|perceived| perceived.generation == self.generation);
+        fresh.cloned().ok_or_else(|| {
+            Fault::new(ErrorCode::PerceiveRequired, "nothing was perceived since the last change")
+                .hint("call body_os_perceive first, then act on what it shows")
+        })
+    }
+}

@@ -1,0 +1,171 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { go, stage, startBrowser } from "./browser";
+import { sessions } from "./fixtures/traces";
+import { World } from "./fixtures/world";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+test("adding an agent is proposed, and its ask is shown", async () => {
+  const { page, sent, close } = await stage(browser);
+  await go(page, 4);
+  await page.getByRole("button", { name: "Add agent" }).click();
+  const submit = page.getByRole("button", { name: "Ask for it" });
+  expect(await submit.isDisabled()).toBe(true);
+  await page.getByLabel("Name").fill("not a name");
+  await page.getByRole("checkbox", { name: /website/ }).check();
+  expect(await submit.isDisabled()).toBe(true);
+  await page.getByLabel("Name").fill("codex-2");
+  await submit.click();
+  await page.getByText("You want to add the agent codex").first().waitFor();
+  expect(sent("propose")).toEqual([
+    { change: { change: "add_agent", name: "codex-2", workspaces: ["website"] } },
+  ]);
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  await close();
+});
+
+test("what the supervisor says against a proposal stays in the form", async () => {
+  const world = new World();
+  world.faults.set("propose", {
+    code: "invalid_argument",
+    message: "That folder doesn’t exist.",
+    field: "root",
+  });
+  const { page, close } = await stage(browser, world);
+  await go(page, 4);
+  await page.getByRole("button", { name: "Add workspace" }).click();
+  await page.getByLabel("Name").fill("site");
+  await page.getByLabel("Folder").fill("/nowhere");
+  await page.keyboard.press("Enter");
+  await page.getByText("That folder doesn’t exist.").waitFor();
+  expect(await page.getByLabel("Folder").inputValue()).toBe("/nowhere");
+  await close();
+});
+
+test("other workspaces for an agent are proposed; removing it takes effect at once, after a second press", async () => {
+  const { page, sent, close } = await stage(browser);
+  await go(page, 4);
+  await page.getByRole("option", { name: /nightly/ }).click();
+  await page.getByRole("button", { name: "Change…" }).click();
+  await page.getByRole("checkbox", { name: /notes/ }).check();
+  await page.getByRole("button", { name: "Ask for it" }).click();
+  await expect
+    .poll(() => sent("propose"))
+    .toEqual([{ change: { change: "assign_workspaces", agent: "nightly", workspaces: ["notes"] } }]);
+  await go(page, 4);
+  await page.getByRole("button", { name: "Remove agent…" }).click();
+  expect(sent("narrow")).toEqual([]);
+  await page.getByRole("button", { name: "Remove nightly" }).click();
+  await expect.poll(() => sent("narrow")).toEqual([{ change: { change: "remove_agent", agent: "nightly" } }]);
+  await close();
+});
+
+test("an agent is connected by copying; its token doesn't pass through the page", async () => {
+  const { page, sent, close } = await stage(browser);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await go(page, 4);
+  await page.getByRole("tab", { name: "Codex" }).click();
+  await page.getByRole("button", { name: "Copy", exact: true }).click();
+  await page.getByText("Copied.").waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+    '[mcp_servers.bodyguard]\ncommand = "/usr/bin/bodyguard"\nargs = ["mcp", "--agent", "claude"]\n',
+  );
+  await page.getByRole("button", { name: "Copy token" }).click();
+  await page.getByText("The token is on the clipboard.").waitFor();
+  expect(sent("copy_token")).toEqual([{ agent: "claude" }]);
+  await close();
+});
+
+test("a long list is a window: few rows are drawn, few pages fetched", async () => {
+  const world = new World();
+  world.traces = 100_000;
+  const { page, sent, close } = await stage(browser, world);
+  await go(page, 3);
+  const list = page.getByRole("listbox", { name: "Traces" });
+  await list.waitFor();
+  await list.evaluate((node) => (node.scrollTop = node.scrollHeight / 2));
+  await expect.poll(() => sent("traces").length).toBeGreaterThan(1);
+  await page.locator('[aria-posinset="50010"]').getByText("@").waitFor();
+  expect(await page.getByRole("option").count()).toBeLessThan(60);
+  expect(sent("traces").length).toBeLessThan(6);
+  await close();
+});
+
+test("an act shows who allowed it, how, and what was recorded", async () => {
+  const { page, close } = await stage(browser);
+  await go(page, 3);
+  await page.getByRole("option").first().click();
+  await page.getByRole("option").nth(1).click();
+  const panel = page.getByRole("tabpanel");
+  await panel.getByText("a press on the decision bar by Logitech M720 Triathlon").waitFor();
+  await panel.getByText("ed25519:3b9f0a6c51d2e478").waitFor();
+  await page.getByRole("tab", { name: "As it was shown" }).click();
+  await panel.getByRole("heading", { name: "claude wants to run a command in website" }).waitFor();
+  await page.getByRole("tab", { name: "Intent (JSON)" }).click();
+  expect(JSON.parse((await panel.locator("[data-exact]").textContent()) ?? "")).toMatchObject({
+    kind: "intent",
+  });
+  await page.getByRole("tab", { name: "Outcome (JSON)" }).click();
+  await expect.poll(() => panel.locator("[data-exact]").textContent()).toContain('"outcome"');
+  await close();
+});
+
+test("verifying says what holds, and what doesn't, the first first", async () => {
+  const { page, world, close } = await stage(browser);
+  await go(page, 3);
+  await page.getByRole("button", { name: "Verify log" }).click();
+  await page.getByText("The log is whole.").waitFor();
+  await page.getByText("any program of your account could ask for it").waitFor();
+  world.verify = {
+    ...world.verify,
+    ok: false,
+    problems: ["record 17: was changed", "record 18: follows it"],
+  };
+  await page.getByRole("button", { name: "Verify log" }).click();
+  await page.getByText("The log does not hold.").waitFor();
+  await page.getByText("record 17: was changed").waitFor();
+  await close();
+});
+
+test("live follows its session: picture, place, acts as they happen", async () => {
+  const { page, host, sent, close } = await stage(browser);
+  await go(page, 2);
+  const picture = page.getByRole("img", { name: "What claude last saw of the screen" });
+  await picture.waitFor();
+  await expect.poll(() => picture.evaluate((node: HTMLImageElement) => node.naturalWidth)).toBe(1920);
+  await page.getByText("fix/rounding").waitFor();
+  const before = sent("live").length;
+  const session = sessions[0];
+  if (!session) throw new Error("no session");
+  host.emit({ event: "session_changed", session_id: session.session_id });
+  await expect.poll(() => sent("live").length).toBe(before + 1);
+  host.emit({ event: "session_changed", session_id: "s_another" });
+  await page.waitForTimeout(200);
+  expect(sent("live").length).toBe(before + 1);
+  await close();
+});
+
+test("settings: what is wrong comes first; a device is added by an ask and removed at once", async () => {
+  const { page, sent, close } = await stage(browser);
+  await go(page, 5);
+  await page.getByText("notes.cedar:12:5: unexpected token").waitFor();
+  await page.getByText("seven quiet herons").waitFor();
+  expect(await page.locator("section[aria-labelledby=health] li").first().textContent()).toContain(
+    "No notification",
+  );
+  await page.getByRole("button", { name: "Remove Logitech M720 Triathlon" }).click();
+  await expect
+    .poll(() => sent("narrow"))
+    .toEqual([{ change: { change: "remove_device", device: "Logitech M720 Triathlon" } }]);
+  await page.getByRole("button", { name: "Add Wacom Intuos S Pen" }).click();
+  await expect
+    .poll(() => sent("propose"))
+    .toEqual([{ change: { change: "enrol_device", device: "Wacom Intuos S Pen" } }]);
+  await close();
+});
