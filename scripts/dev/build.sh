@@ -3,6 +3,8 @@
 
 export npm_config_fund=false npm_config_audit=false npm_config_update_notifier=false
 
+ui_script() { (cd ui && npm run --silent "$@"); } # NAME [-- ARGS…]
+
 ui_sources() {
   find ui \( -name node_modules -o -name dist -o -name coverage \) -prune -o -type f -print | sort
 }
@@ -26,7 +28,7 @@ ui_build() {
   wanted=$(hash_files "${files[@]}")
   if [ -f ui/dist/index.html ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return 0; fi
   say "building the interface"
-  (cd ui && npm run --silent build </dev/null)
+  ui_script build </dev/null
   mapfile -t files < <(ui_sources) # a build may write generated sources
   hash_files "${files[@]}" >"$stamp"
   touch -c src-tauri/build.rs # cargo does not look into ui/dist by itself

@@ -21,8 +21,6 @@ cmd_check() {
   [ "$STEPS_FAILED" -eq 0 ] || die "$STEPS_FAILED of the checks failed"
 }
 
-ui_script() { (cd ui && npm run --silent "$@"); }
-
 check_scripts() {
   shellcheck --external-sources --check-sourced dev .ci/run scripts/icons
 }

@@ -66,8 +66,8 @@ pub fn run(options: AppOptions) -> Result<(), StartFailure> {
     let supervisor = start_supervisor(&runtime, &options)?;
     let doors = runtime.block_on(doors::open(&supervisor)).map_err(StartFailure::Window)?;
     let ended = window_loop(&supervisor);
-    drop(doors);
     runtime.block_on(async {
+        doors.shutdown().await;
         if tokio::time::timeout(ENDING, supervisor.shutdown()).await.is_err() {
             tracing::warn!("sessions didn't end in time; what was cut off shows at the next start");
         }

@@ -49,6 +49,7 @@ impl Notifier {
         window.connect_is_active_notify(move |window| {
             // Whoever sees the window needs no notification over it.
             if window.is_active() {
+                window.set_urgency_hint(false);
                 n.forget_all();
             }
         });
@@ -83,6 +84,8 @@ impl Notifier {
         if self.window.is_active() || self.shown.borrow().contains_key(&ask_id) {
             return;
         }
+        // A mark in the task bar; it takes nobody's focus.
+        self.window.set_urgency_hint(true);
         let Some(bus) = self.bus.borrow().clone() else { return };
         self.shown.borrow_mut().insert(ask_id.clone(), None);
         let message = message(&ask.view.requester, &ask.view.headline);

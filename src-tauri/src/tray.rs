@@ -80,7 +80,7 @@ fn build(app: &AppHandle, human: &HumanHandle, data_dir: &Path) -> tauri::Result
         .menu(&menu)
         .on_menu_event(move |app, event| match event.id().as_ref() {
             "open" => window::show(app),
-            "stop" => stopper.stop_all(),
+            "stop" => stopper.stop_all("tray"),
             "quit" => app.exit(0),
             _ => {}
         })

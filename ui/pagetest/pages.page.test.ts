@@ -2,6 +2,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { go, stage, startBrowser } from "./browser";
+import { change } from "./fixtures/asks";
 import { sessions } from "./fixtures/traces";
 import { World } from "./fixtures/world";
 
@@ -12,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 test("adding an agent is proposed, and its ask is shown", async () => {
-  const { page, sent, close } = await stage(browser);
+  const { page, world, host, sent, close } = await stage(browser);
   await go(page, 4);
   await page.getByRole("button", { name: "Add agent" }).click();
   const submit = page.getByRole("button", { name: "Ask for it" });
@@ -27,6 +28,12 @@ test("adding an agent is proposed, and its ask is shown", async () => {
     { change: { change: "add_agent", name: "codex-2", workspaces: ["website"] } },
   ]);
   expect(await page.getByRole("dialog").count()).toBe(0);
+
+  world.move(change.ask_id, { state: "done" });
+  host.emit({ event: "ask_changed", ask_id: change.ask_id });
+  await page.getByText("The change is in force.").waitFor();
+  await page.getByRole("button", { name: "Back to Agents" }).click();
+  await page.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
   await close();
 });
 

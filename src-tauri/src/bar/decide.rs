@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bodyguard_policy::{NativeEvent, Presence, PresenceRefused};
+use bodyguard_policy::{EnrolledDevices, NativeEvent, Presence, PresenceRefused, PresenceRule};
 use bodyguard_protocol::Fault;
 use bodyguard_supervisor::BarContent;
 use gtk::glib;
-use gtk::prelude::*;
+use gtk::prelude::EntryExt;
 
 use super::widgets::Widgets;
 use super::{Bar, source};
@@ -32,9 +32,22 @@ impl Refusals {
 }
 
 impl Bar {
+    fn judge(&self, event: &NativeEvent) -> Result<(), PresenceRefused> {
+        match &*self.rule.borrow() {
+            Some(rule) => rule.admits(event),
+            // Not read yet: nobody is known.
+            None => EnrolledDevices::default().admits(event),
+        }
+    }
+
+    /// Whether an event is a person's.
+    pub(super) fn is_person(&self, event: &NativeEvent) -> bool {
+        self.judge(event).is_ok()
+    }
+
     /// Whether an event is a person's; if not, says so on the bar and in the log.
-    pub(super) fn admits(&self, event: &NativeEvent) -> bool {
-        match self.human.rule().admits(event) {
+    pub(super) fn admits(self: &Rc<Self>, event: &NativeEvent) -> bool {
+        match self.judge(event) {
             Ok(()) => true,
             Err(refused) => {
                 self.refuse(event, refused);
@@ -43,15 +56,22 @@ impl Bar {
         }
     }
 
-    fn refuse(&self, event: &NativeEvent, refused: PresenceRefused) {
+    fn refuse(self: &Rc<Self>, event: &NativeEvent, refused: PresenceRefused) {
         Widgets::say(&self.widgets.refused, Some(&source::refusal(event)));
         let Some(content) = self.open() else { return };
-        if self.refusals.borrow_mut().is_new(event, Instant::now()) {
-            let (human, event) = (self.human.clone(), event.clone());
-            tauri::async_runtime::spawn(async move {
-                human.presence_refused(&content.ask_id, &event, &refused).await;
-            });
+        if !self.refusals.borrow_mut().is_new(event, Instant::now()) {
+            return;
         }
+        let (human, event) = (self.human.clone(), event.clone());
+        let recorded = tauri::async_runtime::spawn(async move {
+            human.presence_refused(&content.ask_id, &event, &refused).await;
+        });
+        let bar = Rc::clone(self);
+        glib::MainContext::default().spawn_local(async move {
+            let _ = recorded.await;
+            // The record told the page that Approve isn't armed; tell it how it is.
+            bar.told.replace(None);
+        });
     }
 
     /// A yes, if the bar is armed (in the same period as the press, for clicks) and the event is a
@@ -64,14 +84,13 @@ impl Bar {
             self.disturb();
             return;
         }
-        match Presence::witness(&*self.human.rule(), event, &content.ask_id, &content.shown_digest) {
-            Err(refused) => self.refuse(event, refused),
-            Ok(presence) => {
-                let human = self.human.clone();
-                let ask_id = content.ask_id.clone();
-                self.send(&content, async move { human.approve(&ask_id, presence).await });
-            }
-        }
+        let (human, event) = (self.human.clone(), event.clone());
+        let (ask_id, shown) = (content.ask_id.clone(), content.shown_digest.clone());
+        self.send(&content, async move {
+            let rule = human.rule().await?;
+            let presence = Presence::witness(&*rule, &event, &ask_id, &shown)?;
+            human.approve(&ask_id, presence).await
+        });
     }
 
     /// A no, by whatever; the source is recorded.

@@ -14,6 +14,7 @@ use gtk::prelude::*;
 use super::{Bar, source};
 
 pub(super) fn connect(bar: &Rc<Bar>) {
+    bar.widgets.approve.add_events(gdk::EventMask::POINTER_MOTION_MASK);
     let b = Rc::clone(bar);
     bar.widgets.approve.connect_event(move |_, event| b.on_approve_event(event));
     let b = Rc::clone(bar);
@@ -31,7 +32,7 @@ pub(super) fn connect(bar: &Rc<Bar>) {
 
 impl Bar {
     /// Presses on Approve. Only those of a person's device go on to become a click.
-    fn on_approve_event(&self, event: &gdk::Event) -> Propagation {
+    fn on_approve_event(self: &Rc<Self>, event: &gdk::Event) -> Propagation {
         match event.event_type() {
             EventType::ButtonPress | EventType::TouchBegin => {
                 let is_main = event.event_type() == EventType::TouchBegin || event.button() == Some(1);
@@ -47,6 +48,14 @@ impl Bar {
                 Propagation::Proceed
             }
             EventType::DoubleButtonPress | EventType::TripleButtonPress => Propagation::Stop,
+            // A program that moves the pointer here may mean to catch a click meant for elsewhere.
+            EventType::MotionNotify | EventType::EnterNotify => {
+                let moved = source::native(event, EventKind::Pointer);
+                if moved.device.is_some() && !self.is_person(&moved) {
+                    self.disturb();
+                }
+                Propagation::Proceed
+            }
             // Keys are handled by the window, before the button could.
             EventType::KeyPress | EventType::KeyRelease => Propagation::Stop,
             _ => Propagation::Proceed,

@@ -14,8 +14,11 @@ mod widgets;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bodyguard_policy::PresenceRule;
+use bodyguard_protocol::ui::UiEventKind;
 use bodyguard_supervisor::{BarContent, HumanHandle};
 use gtk::gdk;
 use gtk::glib;
@@ -43,6 +46,9 @@ pub(crate) struct Bar {
     /// What to say instead of why Approve waits, such as a decision that failed.
     note: RefCell<Option<String>>,
     refusals: RefCell<decide::Refusals>,
+    /// The rule as last read, by which events are let through or swallowed at once. A yes is judged
+    /// again by the rule as it is then.
+    rule: RefCell<Option<Arc<dyn PresenceRule>>>,
     told: RefCell<Option<(bool, Option<String>)>>,
     visible: Cell<bool>,
 }
@@ -61,6 +67,7 @@ impl Bar {
             deciding: Cell::new(false),
             note: RefCell::new(None),
             refusals: RefCell::default(),
+            rule: RefCell::new(None),
             told: RefCell::new(None),
             visible: Cell::new(true),
         });
@@ -79,9 +86,22 @@ impl Bar {
         glib::MainContext::default().spawn_local(async move {
             loop {
                 let content = contents.borrow_and_update().clone();
+                bar.read_rule();
                 bar.put(content);
                 if contents.changed().await.is_err() {
                     return;
+                }
+            }
+        });
+        let bar = Rc::clone(self);
+        let mut events = self.human.events();
+        glib::MainContext::default().spawn_local(async move {
+            use tokio::sync::broadcast::error::RecvError::Lagged;
+            loop {
+                match events.recv().await {
+                    Ok(event) if event.event != UiEventKind::HealthChanged => {}
+                    Ok(_) | Err(Lagged(_)) => bar.read_rule(),
+                    Err(_) => return,
                 }
             }
         });
@@ -92,13 +112,27 @@ impl Bar {
         });
     }
 
+    /// Reads the presence rule again, since devices may have been enrolled or removed.
+    fn read_rule(self: &Rc<Self>) {
+        let bar = Rc::clone(self);
+        let human = self.human.clone();
+        let rule = tauri::async_runtime::spawn(async move { human.rule().await });
+        glib::MainContext::default().spawn_local(async move {
+            match rule.await {
+                Ok(Ok(rule)) => drop(bar.rule.replace(Some(rule))),
+                Ok(Err(fault)) => tracing::error!(code = ?fault.code, "the enrolled devices can't be read: {fault}"),
+                Err(error) => tracing::error!(%error, "the enrolled devices can't be read"),
+            }
+        });
+    }
+
     /// What makes it disarm at once; the regular look finds the rest.
     fn watch_window(self: &Rc<Self>) {
         self.window.add_events(gdk::EventMask::VISIBILITY_NOTIFY_MASK);
         let bar = Rc::clone(self);
         self.window.connect_event(move |_, event| {
             if let Some(visibility) = event.downcast_ref::<gdk::EventVisibility>() {
-                bar.visible.set(visibility.visibility_state() == gdk::VisibilityState::Unobscured);
+                bar.visible.set(visibility.state() == gdk::VisibilityState::Unobscured);
                 bar.look();
             }
             glib::Propagation::Proceed

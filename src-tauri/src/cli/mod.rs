@@ -1,20 +1,160 @@
-//! The command line.
+//! The command line. Text that could have been written by an agent is escaped; nothing here
+//! approves anything.
 
+mod doctor;
+mod init;
+mod mcp;
 mod output;
+mod trace;
+mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// placeholder while the house is built
+use bodyguard_policy::EnrolledDevices;
+use bodyguard_supervisor::PresenceFactory;
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::{AppOptions, StartFailure, default_data_dir, process, run};
+
+pub use output::Failure;
+
+const AFTER_HELP: &str = "\
+Without a command, the app starts.
+
+Exit codes:
+  0  done; verify: everything holds; doctor: nothing is missing
+  1  it ran and found a problem: verify found something wrong, doctor something that doesn't work
+  2  it was called wrongly
+  3  what was asked for is not there: no such trace, no log, no display, the app runs already
+     and doesn't answer, or another process holds the data folder
+
+BODYGUARD_LOG sets what is logged to standard error, as in BODYGUARD_LOG=debug.";
+
+/// Bodyguard: a desktop supervisor for computer-use agents.
+#[derive(Debug, Parser)]
+#[command(name = "bodyguard", version, about, after_help = AFTER_HELP)]
+struct Cli {
+    /// The data folder, by default $XDG_DATA_HOME/bodyguard
+    #[arg(long, value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Connects an agent over standard input and output (MCP); the app has to run
+    Mcp(mcp::Arguments),
+    /// Says what works on this machine, and what to do about the rest
+    Doctor(doctor::Arguments),
+    /// Lists, shows and exports traces
+    Trace(trace::Arguments),
+    /// Checks that the log, or an exported trace, is whole, in order and signed by a known key
+    Verify(verify::Arguments),
+    /// Makes a data folder where there is none, for tests and demos
+    Init(init::Arguments),
+}
+
+/// Runs the command line of this process with the presence rule that ships.
 pub fn main() -> ExitCode {
-    let data = std::env::args().nth(2).map(PathBuf::from).or_else(crate::default_data_dir).unwrap();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-    let presence: bodyguard_supervisor::PresenceFactory = std::sync::Arc::new(|n| std::sync::Arc::new(bodyguard_policy::EnrolledDevices::new(n)));
-    match crate::run(crate::AppOptions { data_dir: data, presence }) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{e}");
-            ExitCode::from(3)
+    main_with(Arc::new(|enrolled| Arc::new(EnrolledDevices::new(enrolled))))
+}
+
+/// Runs the command line of this process with a presence rule.
+pub fn main_with(presence: PresenceFactory) -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(if cli.command.is_some() { "warn" } else { "info" });
+    let result = match data_dir(cli.data.as_deref(), cli.command.is_none()) {
+        Ok(data) => dispatch(cli.command, &data, presence),
+        Err(failure) => Err(failure),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("bodyguard: {}", failure.message);
+            failure.code()
         }
+    }
+}
+
+fn dispatch(command: Option<Command>, data: &Path, presence: PresenceFactory) -> Result<ExitCode, Failure> {
+    if !matches!(command, None | Some(Command::Doctor(_))) {
+        process::harden();
+    }
+    match command {
+        None => app(data, presence),
+        Some(Command::Mcp(arguments)) => Ok(mcp::run(data, &arguments)),
+        Some(Command::Doctor(arguments)) => doctor::run(data, &arguments),
+        Some(Command::Trace(arguments)) => trace::run(data, &arguments),
+        Some(Command::Verify(arguments)) => verify::run(data, &arguments),
+        Some(Command::Init(arguments)) => init::run(data, arguments),
+    }
+}
+
+fn app(data: &Path, presence: PresenceFactory) -> Result<ExitCode, Failure> {
+    match run(AppOptions { data_dir: data.to_owned(), presence }) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(shown @ StartFailure::Shown(_)) => {
+            eprintln!("bodyguard: {shown}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(failure) => Err(Failure::unavailable(failure.to_string())),
+    }
+}
+
+/// The data folder by its real path, so that two ways to it are one. The app makes it.
+fn data_dir(given: Option<&Path>, make: bool) -> Result<PathBuf, Failure> {
+    let dir = given
+        .map(Path::to_owned)
+        .or_else(default_data_dir)
+        .ok_or_else(|| Failure::usage("there is no home folder: say --data DIR"))?;
+    if make {
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let shown = output::path(&dir);
+        builder.recursive(true).create(&dir).map_err(|e| Failure::unavailable(format!("{shown}: {e}")))?;
+    }
+    let absolute = std::path::absolute(&dir).unwrap_or(dir);
+    Ok(absolute.canonicalize().unwrap_or(absolute))
+}
+
+fn start_logging(default: &str) {
+    let filter = EnvFilter::try_from_env("BODYGUARD_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    // A second subscriber in one process is refused; the first one then goes on.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_says_its_exit_codes() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        let help = command.render_long_help().to_string();
+        for word in ["mcp", "doctor", "trace", "verify", "init", "--data", "Exit codes"] {
+            assert!(help.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn no_command_approves() {
+        let commands: Vec<_> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
+        assert_eq!(commands, ["mcp", "doctor", "trace", "verify", "init"]);
+    }
+
+    #[test]
+    fn sto_02_two_ways_to_a_folder_are_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real");
+        std::fs::create_dir(&real).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert_eq!(data_dir(Some(&link), false).unwrap(), data_dir(Some(&real), true).unwrap());
     }
 }

@@ -11,6 +11,8 @@ class Router {
   trace = $state<TraceId>();
   edge = $state<number>();
   agent = $state<AgentName>();
+  /** From where the last change was proposed, and the ask it became. */
+  proposed = $state.raw<{ ask: AskId; page: PageName }>();
 
   go(page: PageName): void {
     this.page = page;

@@ -1,7 +1,8 @@
 //! The edit engine: exact text in, bytes out. It works on bytes, so that what it doesn't touch stays
 //! as it was, whatever its encoding.
 
-use bodyguard_protocol::{Edit, ErrorCode, Fault};
+use bodyguard_protocol::action::Edit;
+use bodyguard_protocol::{ErrorCode, Fault};
 
 use crate::LineEnding;
 

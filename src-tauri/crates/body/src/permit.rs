@@ -1,7 +1,7 @@
 //! The one thing that lets a body act.
 
 use bodyguard_policy::Authorized;
-use bodyguard_protocol::{Digest, ErrorCode, Fault, TypedAction};
+use bodyguard_protocol::{BlockKind, Digest, ErrorCode, Fault, TypedAction};
 use bodyguard_trace::IntentCommitted;
 
 /// Leave to carry out one action, once: an authorization and a durable intent that name the same
@@ -11,6 +11,8 @@ use bodyguard_trace::IntentCommitted;
 pub struct Permit {
     action_digest: Digest,
     binding_digest: Digest,
+    /// Whether a block stands behind it; without one only what changes nothing is carried out.
+    signed: bool,
 }
 
 impl Permit {
@@ -19,6 +21,9 @@ impl Permit {
     /// # Errors
     /// `authorization_failure` where they name different actions or sessions.
     pub fn mint(authorized: Authorized, intent: IntentCommitted) -> Result<Self, Fault> {
+        if authorized.kind() == BlockKind::View {
+            return Err(refused("an authorization to look is none to act"));
+        }
         if authorized.action_digest() != intent.action_digest() {
             return Err(refused("the authorization and the recorded intent name different actions"));
         }
@@ -28,6 +33,7 @@ impl Permit {
         Ok(Self {
             action_digest: authorized.action_digest().clone(),
             binding_digest: authorized.binding_digest().clone(),
+            signed: authorized.block().is_some(),
         })
     }
 
@@ -43,10 +49,13 @@ impl Permit {
 
     /// Whether it is for this very action.
     pub(crate) fn admits(&self, resolved: &TypedAction) -> Result<(), Fault> {
-        if resolved.digest()? == self.action_digest {
-            return Ok(());
+        if resolved.digest()? != self.action_digest {
+            return Err(refused("the permit is for another action"));
         }
-        Err(refused("the permit is for another action"))
+        if resolved.kind.is_destructive() && !self.signed {
+            return Err(refused("no block authorises this action, and it changes the world"));
+        }
+        Ok(())
     }
 }
 

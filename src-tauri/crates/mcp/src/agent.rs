@@ -6,7 +6,9 @@ use std::future::Future;
 
 use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, SessionId};
 
-use crate::words::{ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting};
+use bodyguard_supervisor::{
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
+};
 
 /// One authenticated agent. Its futures may be dropped at any await: that is how a requester that
 /// went away stops waiting. It doesn't take the request back; the call's cancel token does.

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::tools::{self, Arguments};
 use crate::waiting::Wait;
-use crate::words::{ActCall, EnsureSession, PerceiveCall, Refusal};
+use bodyguard_supervisor::{ActCall, EnsureSession, PerceiveCall, Refusal};
 
 /// Who calls, over which connection.
 pub(crate) struct Caller<A: Agent> {
@@ -33,7 +33,12 @@ pub(crate) struct Caller<A: Agent> {
 
 impl<A: Agent> Clone for Caller<A> {
     fn clone(&self) -> Self {
-        Self { agent: self.agent.clone(), gone: self.gone.clone(), seat: Arc::clone(&self.seat), answered: Arc::clone(&self.answered) }
+        Self {
+            agent: self.agent.clone(),
+            gone: self.gone.clone(),
+            seat: Arc::clone(&self.seat),
+            answered: Arc::clone(&self.answered),
+        }
     }
 }
 

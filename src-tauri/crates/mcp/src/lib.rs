@@ -13,12 +13,13 @@ mod http;
 mod paths;
 mod serve;
 mod socket;
+mod supervised;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod transport;
 mod waiting;
-mod words;
 
 pub use door::MAX_MESSAGE_BYTES;
 pub use serve::{DoorError, Doors, ServeConfig};
+pub use supervised::serve;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bodyguard_protocol::{ErrorCode, Fault};
+use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
-use rmcp::RoleServer;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::words::{Refusal, Waiting};
+use bodyguard_supervisor::{Refusal, Waiting};
 
 /// How long a call that was taken back may need to say what became of it.
 const CANCEL_GRACE: Duration = Duration::from_secs(8);

@@ -36,6 +36,7 @@ impl Keys {
                 (None, Some(problem))
             }
         };
+        Self { signer, list, problem, person }
     }
 
     pub(crate) fn signer(&self) -> Option<Signer> {

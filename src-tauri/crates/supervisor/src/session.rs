@@ -20,7 +20,6 @@ pub(crate) struct Session {
     pub(crate) agent: AgentName,
     pub(crate) workspace: WorkspaceRow,
     pub(crate) goal: Option<String>,
-    pub(crate) started_at: Timestamp,
     /// Whether its body has a display to look at.
     pub(crate) has_screen: bool,
     /// Held while an act is dispatched, so that one session does one thing at a time. Never held
@@ -87,7 +86,6 @@ impl Session {
             agent,
             workspace,
             goal,
-            started_at: now,
             has_screen,
             turn: tokio::sync::Mutex::new(()),
             ended: CancellationToken::new(),

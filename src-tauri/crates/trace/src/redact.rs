@@ -209,7 +209,8 @@ fn named_values(text: &str, found: &mut Found) {
             Some(_) | None => (0, rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '&'))),
         };
         let end = end.unwrap_or(rest.len());
-        if rest.get(skip..end).is_some_and(is_secret_value) {
+        let replaced = rest.get(skip..).is_some_and(|value| value.starts_with(MARK));
+        if !replaced && rest.get(skip..end).is_some_and(is_secret_value) {
             found.push((at + 1 + skip..at + 1 + end, "named"));
         }
     }

@@ -105,11 +105,12 @@ CREATE TABLE keys(
     created_at INTEGER NOT NULL,
     current INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE policies(workspace TEXT PRIMARY KEY, digest TEXT NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE settings(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// The projected tables, each with the columns that order its rows.
-pub(crate) const PROJECTED_TABLES: [(&str, &str); 11] = [
+pub(crate) const PROJECTED_TABLES: [(&str, &str); 12] = [
     ("meta", "key"),
     ("sessions", "began_seq"),
     ("asks", "opened_seq"),
@@ -120,6 +121,7 @@ pub(crate) const PROJECTED_TABLES: [(&str, &str); 11] = [
     ("workspaces", "name"),
     ("devices", "name"),
     ("keys", "key_id"),
+    ("policies", "workspace"),
     ("settings", "key"),
 ];
 

@@ -6,5 +6,8 @@ import { router } from "../../state/router.svelte";
  * so the window goes there. Throws what the supervisor says against it.
  */
 export async function propose(change: Change): Promise<void> {
-  router.showAsk(await call("propose", { change }));
+  const page = router.page;
+  const ask = await call("propose", { change });
+  router.proposed = { ask, page };
+  router.showAsk(ask);
 }

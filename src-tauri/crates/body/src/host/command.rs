@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use bodyguard_protocol::{Digest, ErrorCode, Fault, ShellExec, canonical_digest, escape_line};
+use bodyguard_protocol::action::ShellExec;
+use bodyguard_protocol::{Digest, ErrorCode, Fault, canonical_digest, escape_line};
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 

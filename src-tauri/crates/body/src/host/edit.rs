@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 
-use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEdit, escape_line};
+use bodyguard_protocol::action::FileEdit;
+use bodyguard_protocol::{Digest, ErrorCode, Fault, escape_line};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
 

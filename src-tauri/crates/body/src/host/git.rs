@@ -42,7 +42,7 @@ pub(crate) fn hooks_folder(root: &Root, repository: &str) -> Option<String> {
     root.resolve(&target).ok().map(|place| place.relative).filter(|relative| !relative.is_empty())
 }
 
-fn parse_config(bytes: &[u8]) -> Option<ConfigFile<'static>> {
+fn parse_config(bytes: &[u8]) -> Option<ConfigFile> {
     let meta = gix::config::file::Metadata::from(Source::Local);
     ConfigFile::from_bytes_no_includes(bytes, meta, Default::default()).ok()
 }

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, FileRead, TextEncoding, escape_line};
+use bodyguard_protocol::action::{FileRead, TextEncoding};
+use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, escape_line};
 use rustix::fs::{Access, AtFlags, Dir, FileType, Stat};
 use serde_json::{Value, json};
 

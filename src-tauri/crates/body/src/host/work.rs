@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
+use bodyguard_protocol::action::{FileEdit, ShellExec};
 use bodyguard_protocol::{
-    Digest, ErrorCode, Fault, Params, PerceptionQuery, QueryMode, ShellExec, TypedAction, canonical_digest,
+    Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
+    canonical_digest,
 };
 use serde_json::{Value, json};
 
@@ -160,7 +162,7 @@ impl Host {
     fn inspect_edit(
         &self,
         action: &TypedAction,
-        edit: &bodyguard_protocol::action::FileEdit,
+        edit: &FileEdit,
     ) -> Result<(Inspection, Ready), Fault> {
         let place = self.root.resolve(&action.target)?;
         let planned = edit::plan(&self.root, &place, edit, self.config.limits.edit_bytes)?;
@@ -242,7 +244,7 @@ impl Host {
             _ => return Err(Fault::internal("the parameters don't belong to the action's type")),
         };
         let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(Effect { status: bodyguard_protocol::OutcomeStatus::Success, observed, error: None, image, latency_ms })
+        Ok(Effect { status: OutcomeStatus::Success, observed, error: None, image, latency_ms })
     }
 
     fn run(&self, spec: &Spec, shell: &ShellExec, cancel: &Cancel) -> Result<Effect, Fault> {
@@ -277,7 +279,7 @@ enum Ready {
     Shell(Spec),
     Edit(Place, edit::Planned),
     Read(Place),
-    Capture(bodyguard_protocol::MonitorInfo, super::screen::Rect),
+    Capture(MonitorInfo, super::screen::Rect),
 }
 
 fn inspection(resolved: TypedAction, binding: Value, review: Review, prediction: Value) -> Inspection {

@@ -132,9 +132,6 @@ mod tests {
         let long = format!("{{\"a\":\"{}\",\"id\":7}}\nnext\n", "x".repeat(300_000));
         let lines = all(long.as_bytes(), 1000).await;
         let bytes = u64::try_from(long.len()).unwrap() - 6;
-        assert_eq!(lines, [
-            Line::TooLong { bytes, id: Some(RequestId::Number(7)) },
-            Line::Whole(b"next".to_vec())
-        ]);
+        assert_eq!(lines, [Line::TooLong { bytes, id: Some(RequestId::Number(7)) }, Line::Whole(b"next".to_vec())]);
     }
 }

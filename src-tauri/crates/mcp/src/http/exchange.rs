@@ -46,13 +46,14 @@ impl<A: Agent> Presences<A> {
         entry
     }
 
-    /// Forgets an agent unless it has come back meanwhile.
-    fn leave(&self, agent: &AgentName, was: &Arc<Here<A>>) {
+    /// Lets go of one stay, and forgets the agent with the last.
+    fn leave(&self, agent: &AgentName, stay: Arc<Here<A>>) {
         let mut here = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // One in the map, one in the caller's hand: nobody else is here.
-        if here.get(agent).is_some_and(|entry| Arc::ptr_eq(entry, was)) && Arc::strong_count(was) <= 2 {
+        // One in the map and one in hand. Stays end under the lock, so that two can't miss each other.
+        if here.get(agent).is_some_and(|entry| Arc::ptr_eq(entry, &stay)) && Arc::strong_count(&stay) <= 2 {
             here.remove(agent);
         }
+        drop(stay);
     }
 }
 
@@ -116,7 +117,7 @@ impl<A: Agent> Drop for Exchange<A> {
                 () = tokio::time::sleep(LINGER) => {}
                 () = here.broke.cancelled() => {}
             }
-            presences.leave(&agent, &here);
+            presences.leave(&agent, here);
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(linger);
@@ -144,7 +145,10 @@ impl<A: Agent> HttpBody for Watched<A> {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         if matches!(polled, Poll::Ready(None)) || self.inner.is_end_stream() {
             self.exchange.finished = true;

@@ -91,9 +91,22 @@ mod tests {
             assert!(allowed(host, None), "{host}");
         }
         for host in [
-            "evil.example:4100", "0.0.0.0:4100", "localhost.:4100", "127.0.0.1.:4100", "127.0.0.1", "localhost:4101",
-            "localhost:04100", "127.0.0.1:4100@evil.example:4100", "user@localhost:4100", "127.1:4100", "::1:4100", "",
-            "localhost.evil.example:4100", "127.0.0.1:4100:4100", "[::ffff:127.0.0.1]:4100", "localhost :4100",
+            "evil.example:4100",
+            "0.0.0.0:4100",
+            "localhost.:4100",
+            "127.0.0.1.:4100",
+            "127.0.0.1",
+            "localhost:4101",
+            "localhost:04100",
+            "127.0.0.1:4100@evil.example:4100",
+            "user@localhost:4100",
+            "127.1:4100",
+            "::1:4100",
+            "",
+            "localhost.evil.example:4100",
+            "127.0.0.1:4100:4100",
+            "[::ffff:127.0.0.1]:4100",
+            "localhost :4100",
         ] {
             assert!(!allowed(host, None), "{host}");
         }
@@ -105,8 +118,15 @@ mod tests {
             assert!(allowed("localhost:4100", Some(origin)), "{origin}");
         }
         for origin in [
-            "null", "https://evil.example", "http://localhost.evil.example", "http://localhost@evil.example", "",
-            "http://localhost/", "file://localhost", "http://localhost.", "http://evil.example#http://localhost",
+            "null",
+            "https://evil.example",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "",
+            "http://localhost/",
+            "file://localhost",
+            "http://localhost.",
+            "http://evil.example#http://localhost",
         ] {
             assert!(!allowed("localhost:4100", Some(origin)), "{origin}");
         }

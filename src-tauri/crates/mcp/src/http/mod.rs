@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bodyguard_protocol::{ErrorCode, Fault};
@@ -87,7 +87,8 @@ impl<G: Gate> HttpDoor<G> {
     /// Everything that can refuse comes before the body is read.
     async fn answer(&self, request: Request) -> Result<Response, Response> {
         let headers = request.headers();
-        guard::check_source(request.uri(), headers, self.port).map_err(|fault| refuse(StatusCode::FORBIDDEN, &fault))?;
+        guard::check_source(request.uri(), headers, self.port)
+            .map_err(|fault| refuse(StatusCode::FORBIDDEN, &fault))?;
         let agent = self.authenticate(headers).await?;
         if request.uri().path() != PATH {
             let fault = Fault::new(ErrorCode::NotFound, "the door is at /mcp");
@@ -174,7 +175,9 @@ impl<G: Gate> HttpDoor<G> {
         })
     }
 
-    async fn pass(&self, request: Request, exchange: Exchange<G::Agent>) -> Response {
+    async fn pass(&self, mut request: Request, exchange: Exchange<G::Agent>) -> Response {
+        // The library keeps the head of a request beside its message, where logs could show it.
+        request.headers_mut().remove(AUTHORIZATION);
         let response = self.service.handle(request).await;
         let (parts, body) = response.into_parts();
         Response::from_parts(parts, Watched::wrap(Body::new(body), exchange))

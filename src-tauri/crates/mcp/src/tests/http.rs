@@ -36,7 +36,9 @@ impl<'a> Ask<'a> {
         let mut head = format!(
             "{} /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\
              Accept: application/json, text/event-stream\r\n",
-            self.method, self.host, self.body.len()
+            self.method,
+            self.host,
+            self.body.len()
         );
         if let Some(token) = self.token {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
@@ -90,8 +92,12 @@ async fn mcp_06_only_this_doors_own_names_pass_and_no_foreign_page() {
     }
     let counted = house.book.clients.lock().unwrap().len();
     for host in [
-        format!("evil.example:{port}"), format!("0.0.0.0:{port}"), format!("localhost.:{port}"),
-        format!("127.0.0.1.:{port}"), "localhost".to_owned(), "evil\u{1b}[31m.example".to_owned(),
+        format!("evil.example:{port}"),
+        format!("0.0.0.0:{port}"),
+        format!("localhost.:{port}"),
+        format!("127.0.0.1.:{port}"),
+        "localhost".to_owned(),
+        "evil\u{1b}[31m.example".to_owned(),
     ] {
         let mut ask = Ask { host, ..Ask::post(&house, &initialize(1)) };
         ask.body = b"{not json".to_vec();
@@ -124,7 +130,12 @@ async fn a_token_is_needed_and_the_body_bounded() {
     let (status, text) = huge.send().await;
     assert_eq!(status, 413);
     assert!(text.contains("too_large"), "{text}");
-    for (body, code) in [(&b"{not json"[..], -32700), (b"[]", -32600), (b"{\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}", -32600), (b"", -32600)] {
+    for (body, code) in [
+        (&b"{not json"[..], -32700),
+        (b"[]", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}", -32600),
+        (b"", -32600),
+    ] {
         let mut ask = Ask::post(&house, &json!({})).with("Mcp-Session-Id", &session);
         ask.body = body.to_vec();
         assert_eq!(ask.message().await["error"]["code"], code);

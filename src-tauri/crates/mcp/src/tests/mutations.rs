@@ -32,8 +32,19 @@ enum Change {
 }
 
 const PIECES: &[&[u8]] = &[
-    b"\"id\":5,", b"{", b"}", b"[", b"\\u0000", b"1e999", b"null", b"\r\n", b"\xff", b"\xef\xbb\xbf", b"\"__proto__\":{},",
-    b"-0", b"\"",
+    b"\"id\":5,",
+    b"{",
+    b"}",
+    b"[",
+    b"\\u0000",
+    b"1e999",
+    b"null",
+    b"\r\n",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\"__proto__\":{},",
+    b"-0",
+    b"\"",
 ];
 
 fn change() -> impl Strategy<Value = Change> {
@@ -81,10 +92,8 @@ fn mutated_messages_never_end_the_connection() {
     });
     let wire = std::cell::RefCell::new(wire);
     let marker = std::cell::Cell::new(1_000_000_u64);
-    let lines = proptest::collection::vec(
-        (proptest::sample::select(seeds()), proptest::collection::vec(change(), 0..5)),
-        1..6,
-    );
+    let lines =
+        proptest::collection::vec((proptest::sample::select(seeds()), proptest::collection::vec(change(), 0..5)), 1..6);
     let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
     runner
         .run(&lines, |lines| {

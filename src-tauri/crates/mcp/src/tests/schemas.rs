@@ -72,18 +72,30 @@ async fn every_answer_fits_its_tools_output_schema() {
         ("body_os_perceive", json!({"session_id": session}), None),
         ("body_os_perceive", json!({"session_id": session, "mode": "full"}), Some("not_yet_supported")),
         ("body_os_perceive", json!({"session_id": session, "escalation_id": ASK}), Some("authorization_required")),
-        ("body_os_perceive", json!({"session_id": session, "escalation_id": ASK, "mode": "git"}), Some("invalid_argument")),
+        (
+            "body_os_perceive",
+            json!({"session_id": session, "escalation_id": ASK, "mode": "git"}),
+            Some("invalid_argument"),
+        ),
         ("body_os_affordances", json!({"session_id": session, "scope": "/w"}), None),
         ("body_os_affordances", json!({"session_id": "s_short"}), Some("invalid_argument")),
         ("body_os_encode_state", json!({"session_id": session}), None),
         ("body_os_encode_state", json!({}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": {"type": "shell_exec", "command": "date"}}), None),
-        ("body_os_act", json!({"session_id": session, "escalation_id": ASK, "wait_ms": 0}), Some("authorization_required")),
+        (
+            "body_os_act",
+            json!({"session_id": session, "escalation_id": ASK, "wait_ms": 0}),
+            Some("authorization_required"),
+        ),
         ("body_os_act", json!({"session_id": session, "action": edit}), Some("not_yet_supported")),
         ("body_os_act", json!({"session_id": session}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": 7}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": {}, "escalation_id": ASK}), Some("invalid_argument")),
-        ("body_os_dry_run", json!({"session_id": session, "action": {"type": "shell_exec", "command": "x"}}), Some("not_yet_supported")),
+        (
+            "body_os_dry_run",
+            json!({"session_id": session, "action": {"type": "shell_exec", "command": "x"}}),
+            Some("not_yet_supported"),
+        ),
         ("body_os_replay", json!({"session_id": session, "trace_id": "t"}), Some("not_yet_supported")),
     ];
     for (id, (tool, arguments, error)) in (10..).zip(cases) {
@@ -105,7 +117,8 @@ async fn arguments_are_refused_by_name() {
     let house = House::new().await;
     let mut wire = Wire::ready(&house).await;
     let with = |field: &str, value: Value| {
-        let mut arguments = json!({"session_id": session_of("alice"), "action": {"type": "shell_exec", "command": "x"}});
+        let mut arguments =
+            json!({"session_id": session_of("alice"), "action": {"type": "shell_exec", "command": "x"}});
         arguments[field] = value;
         call(5, "body_os_act", arguments)
     };
@@ -116,7 +129,11 @@ async fn arguments_are_refused_by_name() {
         (with("wait_ms", json!(-1)), "invalid_argument", "wait_ms"),
         (with("reason", json!("a\u{0}")), "nul_byte", "reason"),
         (with("session_id", json!(7)), "invalid_argument", "session_id"),
-        (with("action", json!({"type": "shell_exec", "command": "echo a\u{0}; touch ran"})), "nul_byte", "action.command"),
+        (
+            with("action", json!({"type": "shell_exec", "command": "echo a\u{0}; touch ran"})),
+            "nul_byte",
+            "action.command",
+        ),
         (with("action", json!({"type": "shell_exec", "command": "x", "sudo": 1})), "unknown_field", "action.sudo"),
     ] {
         let answer = wire.ask(&message).await;

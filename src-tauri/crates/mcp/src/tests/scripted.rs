@@ -15,8 +15,9 @@ use tempfile::TempDir;
 
 use crate::agent::{Agent, Gate};
 use crate::serve::{Doors, ServeConfig, open};
-use crate::words::{
-    ActCall, ActReply, EnsureSession, Image, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
+use bodyguard_body::Image;
+use bodyguard_supervisor::{
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
 };
 
 pub(super) const ASK: &str = "a_01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -78,7 +79,9 @@ impl Gate for Script {
 
     async fn authenticate(&self, token: &str) -> Result<Scripted, Fault> {
         match token.strip_prefix("token-") {
-            Some(name @ ("alice" | "bob")) => Ok(Scripted { name: name.parse().unwrap(), book: Arc::clone(&self.book) }),
+            Some(name @ ("alice" | "bob")) => {
+                Ok(Scripted { name: name.parse().unwrap(), book: Arc::clone(&self.book) })
+            }
             _ => Err(Fault::new(ErrorCode::UnknownAgent, "no agent has this token")),
         }
     }
@@ -178,7 +181,10 @@ impl Agent for Scripted {
             _ => 0,
         };
         let image = Image { media_type: "image/png".into(), bytes: vec![7; bytes], width: 10, height: 10, scale: 0.5 };
-        let refs = BTreeMap::from([("@m1/g1".to_owned(), RefInfo::Monitor { index: 0, name: "m".into(), width: 1, height: 1 })]);
+        let refs = BTreeMap::from([(
+            "@m1/g1".to_owned(),
+            RefInfo::Monitor { index: 0, name: "m".into(), width: 1, height: 1 },
+        )]);
         let observation = Observation {
             body_subtype: BODY_SUBTYPE.into(),
             state_hash: Digest::of(b"s"),

@@ -42,7 +42,11 @@ async fn mcp_02_order_is_kept_and_nothing_is_dropped() {
     wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     wire.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}})).await;
     assert!(wire.ask(&initialize(4)).await["result"].is_object());
-    assert_eq!(wire.ask(&json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel", "params": {"level": "debug"}})).await["id"], 5);
+    assert_eq!(
+        wire.ask(&json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel", "params": {"level": "debug"}})).await
+            ["id"],
+        5
+    );
     assert!(wire.ask(&list(6)).await["result"].is_object());
     assert_eq!(wire.ask(&act(7, "early", 0)).await["error"]["data"]["code"], "not_initialized");
     wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
@@ -91,10 +95,22 @@ async fn what_is_malformed_is_refused_by_name_and_nothing_runs() {
     let house = House::new().await;
     let mut wire = Wire::ready(&house).await;
     let cases = [
-        (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"body_os_act","name":"x","arguments":{}}}"#, -32600, "duplicate_field"),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"body_os_act","name":"x","arguments":{}}}"#,
+            -32600,
+            "duplicate_field",
+        ),
         (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":7}}"#, -32602, "invalid_argument"),
-        (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"body_os_act","arguments":[]}}"#, -32602, "invalid_argument"),
-        (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"body_os_act","sudo":true}}"#, -32602, "unknown_field"),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"body_os_act","arguments":[]}}"#,
+            -32602,
+            "invalid_argument",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"body_os_act","sudo":true}}"#,
+            -32602,
+            "unknown_field",
+        ),
         (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#, -32602, "invalid_argument"),
         (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"rm_rf"}}"#, -32602, "not_found"),
         (r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","extra":1}"#, -32600, "unknown_field"),

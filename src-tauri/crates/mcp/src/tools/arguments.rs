@@ -47,7 +47,9 @@ impl Arguments {
     }
 
     fn of<T: DeserializeOwned>(&mut self, field: &str, what: &str) -> Result<Option<T>, Fault> {
-        self.value(field).map(|value| serde_json::from_value(value).map_err(|_| Fault::invalid(field, what))).transpose()
+        self.value(field)
+            .map(|value| serde_json::from_value(value).map_err(|_| Fault::invalid(field, what)))
+            .transpose()
     }
 
     /// Takes `wait_ms`.

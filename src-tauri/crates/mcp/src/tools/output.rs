@@ -1,7 +1,9 @@
 //! Output schemas. Each admits the tool's object or an `error`, because clients also validate the
 //! structured content of errors.
 
-use bodyguard_protocol::{ActionOutcome, AffordanceSet, Observation, OutcomeError, Provenance, StateHash, StateProfile};
+use bodyguard_protocol::{
+    ActionOutcome, AffordanceSet, Observation, OutcomeError, Provenance, StateHash, StateProfile,
+};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};

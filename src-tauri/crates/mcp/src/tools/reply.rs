@@ -10,7 +10,8 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::words::{ActReply, Image, PerceiveReply, Refusal};
+use bodyguard_body::Image;
+use bodyguard_supervisor::{ActReply, PerceiveReply, Refusal};
 
 /// The largest picture that is sent, in bytes before base64. Model providers refuse larger ones.
 const MAX_IMAGE_BYTES: usize = 3_700_000;
@@ -87,7 +88,10 @@ fn build(sentence: String, value: Value, image: Option<&Image>, is_error: bool) 
     if json.len() <= MAX_TEXT_JSON {
         content.push(ContentBlock::text(json));
     } else {
-        let note = format!("The whole answer ({} bytes) is in structuredContent; ask for less with limit, depth or scope.", json.len());
+        let note = format!(
+            "The whole answer ({} bytes) is in structuredContent; ask for less with limit, depth or scope.",
+            json.len()
+        );
         content.push(ContentBlock::text(note));
     }
     if let Some(image) = image {

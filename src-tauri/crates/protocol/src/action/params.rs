@@ -86,7 +86,7 @@ pub struct Edit {
 }
 
 /// Captures a monitor, or a region of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScreenCapture {
     /// The image format.

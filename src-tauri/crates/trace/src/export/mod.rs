@@ -81,24 +81,23 @@ pub struct Export {
     pub left_out: u32,
 }
 
-/// Exports a trace as far as a signed checkpoint covers it. Blocks while it reads.
+/// Exports a trace as far as a signed checkpoint covers it. Call [`crate::Log::checkpoint`] before, to
+/// cover all of it.
 ///
 /// # Errors
 /// [`LogError::UnknownTrace`]; [`LogError::NoCheckpoint`]; where a picture is missing or changed;
 /// storage errors.
-pub fn export(reader: &LogReader, trace_id: &TraceId) -> Result<Export, LogError> {
-    reader.read_here(|conn| collect(reader, conn, trace_id))
+pub async fn export(reader: &LogReader, trace_id: &TraceId) -> Result<Export, LogError> {
+    let (reader, trace_id) = (reader.clone(), trace_id.clone());
+    blocking(move || export_blocking(&reader, &trace_id)).await
 }
 
-impl LogReader {
-    /// [`export`] on a blocking thread.
-    ///
-    /// # Errors
-    /// As [`export`].
-    pub async fn export(&self, trace_id: &TraceId) -> Result<Export, LogError> {
-        let (reader, trace_id) = (self.clone(), trace_id.clone());
-        blocking(move || export(&reader, &trace_id)).await
-    }
+/// [`export`] on this thread.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_blocking(reader: &LogReader, trace_id: &TraceId) -> Result<Export, LogError> {
+    reader.read_here(|conn| collect(reader, conn, trace_id))
 }
 
 fn collect(reader: &LogReader, conn: &Connection, trace_id: &TraceId) -> Result<Export, LogError> {

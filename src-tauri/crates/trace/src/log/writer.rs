@@ -128,9 +128,7 @@ impl Writer {
                 }
                 Message::Close(reply) => {
                     queue.close();
-                    self.last_checkpoint();
-                    // The folder is free before anyone hears of it.
-                    drop(self);
+                    self.finish();
                     let _ = reply.send(());
                     return;
                 }
@@ -139,7 +137,16 @@ impl Writer {
                 next = queue.blocking_recv();
             }
         }
+        self.finish();
+    }
+
+    /// Ends the log; the folder is free when this returns.
+    fn finish(mut self) {
         self.last_checkpoint();
+        // Leaves one whole file behind, as far as readers let it.
+        if let Err(error) = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+            tracing::warn!(%error, "the write-ahead log stays");
+        }
     }
 
     /// Runs commands together; where the storage fails, each again alone, so that one that doesn't

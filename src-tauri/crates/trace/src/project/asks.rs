@@ -9,7 +9,7 @@ use crate::LogError;
 use crate::records::{AskMoved, AskRecord, MoveNote};
 
 /// Whether the machine has this arrow. There is none from time to `approved`, and none back.
-pub(crate) const fn legal(from: AskState, to: AskState) -> bool {
+const fn legal(from: AskState, to: AskState) -> bool {
     use AskState::{Approved, Claimed, Denied, Done, Executing, Expired, Interrupted, Open, Superseded, Withdrawn};
     match from {
         Open => matches!(to, Approved | Denied | Expired | Withdrawn | Superseded),

@@ -8,7 +8,7 @@ mod asks;
 mod settings;
 
 use bodyguard_protocol::ui::SessionState;
-use bodyguard_protocol::{Block, SessionId, TraceId, TraceOutcome, canonical_digest};
+use bodyguard_protocol::{Block, BlockKind, SessionId, TraceId, TraceOutcome, canonical_digest};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,6 +35,9 @@ pub(crate) fn project(conn: &Connection, seq: u64, leaf: &Leaf) -> Result<(), Lo
             touch(conn, at, &r.session_id, &r.trace_id)?;
             if let Some(block) = &r.authorization {
                 fits(block, &r.session_id, &r.trace_id)?;
+                if block.payload.kind != BlockKind::View {
+                    return Err(LogError::BlockMismatch("kind"));
+                }
                 use_block(conn, seq, block)?;
             }
         }
@@ -53,7 +56,11 @@ pub(crate) fn project(conn: &Connection, seq: u64, leaf: &Leaf) -> Result<(), Lo
         Record::SettingChanged(r) => settings::changed(conn, &r.change)?,
         Record::Stopped(_) => settings::put(conn, STOPPED, "1")?,
         Record::Resumed(_) => settings::put(conn, STOPPED, "0")?,
-        Record::Started(_) | Record::Refused(_) | Record::PresenceRefused(_) | Record::PolicyLoaded(_) => {}
+        Record::PolicyLoaded(r) => {
+            let sql = "INSERT OR REPLACE INTO policies(workspace, digest, seq) VALUES(?1, ?2, ?3)";
+            conn.prepare_cached(sql)?.execute(params![r.workspace.as_str(), r.digest.as_str(), seq])?;
+        }
+        Record::Started(_) | Record::Refused(_) | Record::PresenceRefused(_) => {}
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Leaves as they are stored, and what is found through them.
 
-use bodyguard_protocol::{Block, Digest, TraceId, WorkspaceName};
+use bodyguard_protocol::{Block, Digest, TraceId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::LogReader;
@@ -59,23 +59,6 @@ impl LogReader {
                 .optional()?;
             let Some((seq, used)) = found else { return Ok(None) };
             Ok(block_of(&read_leaf(conn, seq)?.record).cloned().map(|block| (block, used)))
-        })
-        .await
-    }
-
-    /// The text of a workspace's policy that was in force last.
-    ///
-    /// # Errors
-    /// Storage errors.
-    pub async fn last_policy(&self, workspace: &WorkspaceName) -> Result<Option<String>, LogError> {
-        let workspace = workspace.clone();
-        self.read(move |conn| {
-            let sql = "SELECT seq, bytes FROM leaves WHERE kind = 'policy_loaded'
-                       AND json_extract(CAST(bytes AS TEXT), '$.workspace') = ?1 ORDER BY seq DESC LIMIT 1";
-            let found = conn.prepare_cached(sql)?.query_row([workspace.as_str()], stored).optional()?;
-            let Some(found) = found.map(read).transpose()? else { return Ok(None) };
-            let Record::PolicyLoaded(loaded) = found.leaf.record else { return Ok(None) };
-            Ok(Some(loaded.text))
         })
         .await
     }

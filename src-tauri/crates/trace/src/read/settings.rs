@@ -1,13 +1,14 @@
 //! Settings.
 
 use bodyguard_policy::KeyList;
-use bodyguard_protocol::{Digest, Timestamp};
+use bodyguard_protocol::{Digest, Timestamp, WorkspaceName};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::de::DeserializeOwned;
 
-use super::{LogReader, parsed};
+use super::{LogReader, parsed, read_leaf};
 use crate::LogError;
 use crate::project::{STOPPED, variant};
+use crate::records::Record;
 use crate::settings::{AgentRow, DeviceRow, KeyRow, WorkspaceRow};
 
 impl LogReader {
@@ -101,6 +102,25 @@ impl LogReader {
             list.add(&key.public_key).map_err(LogError::Unrepresentable)?;
         }
         Ok(list)
+    }
+
+    /// The policy text that came into force last in a workspace.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn last_policy(&self, workspace: &WorkspaceName) -> Result<Option<String>, LogError> {
+        let workspace = workspace.clone();
+        self.read(move |conn| {
+            let sql = "SELECT seq FROM policies WHERE workspace = ?1";
+            let seq: Option<u64> =
+                conn.prepare_cached(sql)?.query_row([workspace.as_str()], |row| row.get(0)).optional()?;
+            let Some(seq) = seq else { return Ok(None) };
+            match read_leaf(conn, seq)?.record {
+                Record::PolicyLoaded(loaded) => Ok(Some(loaded.text)),
+                other => Err(LogError::Unreadable { seq, reason: format!("it is `{}`, not a policy", other.kind()) }),
+            }
+        })
+        .await
     }
 
     /// A single value.

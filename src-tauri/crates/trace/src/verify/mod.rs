@@ -4,7 +4,6 @@ mod check;
 mod tables;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bodyguard_policy::KeyList;
 use bodyguard_protocol::Digest;
@@ -49,9 +48,13 @@ pub struct VerifyReport {
 /// The longest list of problems; one bad leaf may make many others bad.
 const MAX_PROBLEMS: usize = 100;
 
+/// What a signature proves here, and what it doesn't.
+pub const PROVES: &str = "A signature proves that this computer's key signed exactly these bytes and that they weren't \
+    changed since. It doesn't prove who sat there: any program of the same user that can use the key could have signed.";
+
 impl VerifyReport {
-    /// The report for the window; `proves` says what a signature proves here.
-    pub fn view(self, proves: impl Into<String>) -> VerifyView {
+    /// The report for the window.
+    pub fn view(self) -> VerifyView {
         VerifyView {
             ok: self.ok,
             leaves: self.leaves,
@@ -59,7 +62,7 @@ impl VerifyReport {
             checkpoints: self.checkpoints,
             blocks: self.blocks,
             problems: self.problems.into_iter().map(|problem| problem.text).collect(),
-            proves: proves.into(),
+            proves: PROVES.to_owned(),
         }
     }
 }
@@ -67,25 +70,22 @@ impl VerifyReport {
 /// Computes the log again and compares: each leaf's hash, the leaves' order, every checkpoint's
 /// signature and root, every block's signature, that each destructive act has a block of its own and
 /// each outcome an intent, that no ask went where the machine has no arrow, that pictures are what
-/// the leaves say, and that the tables beside the leaves say what the leaves say.
-///
-/// Blocks for as long as reading everything takes.
+/// the leaves say, and that the tables beside the leaves say what the leaves say. Takes as long as
+/// reading everything does.
 ///
 /// # Errors
 /// Only where the log can't be read at all; everything else is a [`Problem`].
-pub fn verify(reader: &LogReader, keys: &KeyList) -> Result<VerifyReport, LogError> {
-    reader.read_here(|conn| Walk::new(reader, conn, keys)?.finish())
+pub async fn verify(reader: &LogReader, keys: &KeyList) -> Result<VerifyReport, LogError> {
+    let (reader, keys) = (reader.clone(), keys.clone());
+    blocking(move || verify_blocking(&reader, &keys)).await
 }
 
-impl LogReader {
-    /// [`verify`] on a blocking thread.
-    ///
-    /// # Errors
-    /// As [`verify`].
-    pub async fn verify(&self, keys: Arc<KeyList>) -> Result<VerifyReport, LogError> {
-        let reader = self.clone();
-        blocking(move || verify(&reader, &keys)).await
-    }
+/// [`verify`] on this thread.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_blocking(reader: &LogReader, keys: &KeyList) -> Result<VerifyReport, LogError> {
+    reader.read_here(|conn| Walk::new(reader, conn, keys)?.finish())
 }
 
 struct Walk<'a> {
@@ -99,6 +99,8 @@ struct Walk<'a> {
     /// Leaves up to here are what a checkpoint signed.
     covered: u64,
     checkpoints: u32,
+    /// Whether a checkpoint had another root.
+    diverged: bool,
     /// The last outcome that must be covered.
     must_cover: Option<u64>,
     problems: Vec<Problem>,
@@ -127,6 +129,7 @@ impl<'a> Walk<'a> {
             origin: String::new(),
             covered: 0,
             checkpoints: 0,
+            diverged: false,
             must_cover: None,
             problems: Vec::new(),
         })
@@ -182,7 +185,9 @@ impl<'a> Walk<'a> {
     fn leaf(&mut self, row: &Row) {
         let seq = row.seq;
         let hash = leaf_hash(&row.bytes);
-        self.frontier.push(hash);
+        // The tree goes on with the hash that stands there: where only bytes were changed, that is
+        // what was signed, and the leaves after it aren't blamed.
+        self.frontier.push(row.hash.as_slice().try_into().unwrap_or(hash));
         if hash.as_slice() != row.hash {
             self.note(seq, format!("leaf {seq} was changed: its bytes don't have its hash"));
         }
@@ -232,14 +237,7 @@ impl<'a> Walk<'a> {
             Ok(read) if read.size != size => format!("it says {} leaves", read.size),
             Ok(read) => match read.verify(self.keys) {
                 Err(error) => error.to_string(),
-                Ok(()) if read.root != self.frontier.root() => {
-                    let from = self.covered + 1;
-                    let text = format!(
-                        "leaves {from} to {size} aren't those that were signed: the checkpoint at {size} has another root"
-                    );
-                    self.note(from, text);
-                    return;
-                }
+                Ok(()) if read.root != self.frontier.root() => return self.other_root(size),
                 Ok(()) => {
                     self.checkpoints += 1;
                     self.covered = size;
@@ -248,6 +246,19 @@ impl<'a> Walk<'a> {
             },
         };
         self.note(size, format!("the checkpoint at {size} doesn't hold: {problem}"));
+    }
+
+    /// The first checkpoint with another root bounds where the change is; those after it add nothing.
+    fn other_root(&mut self, size: u64) {
+        if std::mem::replace(&mut self.diverged, true) {
+            return;
+        }
+        let from = self.covered + 1;
+        let named = self.problems.iter().any(|p| p.seq.is_some_and(|seq| (from..=size).contains(&seq)));
+        let text =
+            format!("leaves {from} to {size} aren't those that were signed: the checkpoint at {size} has another root");
+        // A leaf among them that is known to be bad comes first.
+        self.note(if named { size } else { from }, text);
     }
 
     /// Checkpoints over more leaves than there are, the log's name, and outcomes without a checkpoint.

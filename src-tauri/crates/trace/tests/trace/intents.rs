@@ -170,7 +170,7 @@ async fn sto_08_no_secret_reaches_the_folder_or_an_export() {
     };
     world.log.append(Record::Refused(Box::new(refused))).await.unwrap();
     world.log.checkpoint().await.unwrap();
-    let exported = world.log.reader().export(&session.trace_id).await.unwrap().bytes;
+    let exported = bodyguard_trace::export(world.log.reader(), &session.trace_id).await.unwrap().bytes;
     assert!(!String::from_utf8(exported).unwrap().contains("CANARY"));
     let mut files = 0;
     for name in ["log.db", "log.db-wal"] {

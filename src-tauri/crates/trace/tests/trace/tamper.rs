@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bodyguard_protocol::{Digest, QueryMode};
 use bodyguard_trace::{
-    AgentRow, ChangeNote, Checkpoint, DeviceRow, Log, LogReader, Perceived, Record, SettingChange, VerifyReport,
+    AgentRow, ChangeNote, Checkpoint, DeviceRow, Log, LogReader, Perceived, PolicyLoaded, Record, SettingChange, VerifyReport,
     WorkspaceBody, WorkspaceRow, leaf_hash,
 };
 use rusqlite::{Connection, params};
@@ -35,6 +35,9 @@ async fn filled() -> TempDir {
     let changes =
         vec![SettingChange::Agent(agent), SettingChange::Workspace(workspace), SettingChange::Device(device), phrase];
     log.change_all(changes, by()).await.unwrap();
+    let policy = PolicyLoaded { workspace: "main".parse().unwrap(), digest: Digest::of(b"permit"), text: "permit".into() };
+    log.append(Record::PolicyLoaded(policy)).await.unwrap();
+    assert_eq!(log.reader().last_policy(&"main".parse().unwrap()).await.unwrap().as_deref(), Some("permit"));
     let session = session(&log).await;
     let picture = log.put_blob(b"pixels".to_vec()).await.unwrap();
     let look = Perceived {
@@ -211,6 +214,7 @@ async fn changed_tables_are_found_and_named() {
         ("workspaces", "UPDATE workspaces SET root = '/'"),
         ("devices", "INSERT INTO devices VALUES('XTEST', 'pointer', 1)"),
         ("keys", "UPDATE keys SET public_key = '00'"),
+        ("policies", "DELETE FROM policies"),
         ("settings", "UPDATE settings SET value = 'red heron'"),
     ] {
         let dir = copy(original.path());
@@ -278,7 +282,7 @@ async fn changed_blocks_and_pictures_are_found_and_named() {
     assert!(found.problems.iter().any(|p| p.seq == Some(seq) && p.text.starts_with(&words)), "{:#?}", found.problems);
 
     let reader = Log::open_readonly(original.path()).unwrap();
-    let unknown = bodyguard_trace::verify(&reader, &bodyguard_trace::KeyList::new()).unwrap();
+    let unknown = bodyguard_trace::verify_blocking(&reader, &bodyguard_trace::KeyList::new()).unwrap();
     assert!(unknown.problems.iter().any(|p| p.text.contains("isn't on the list")));
     assert_eq!((unknown.blocks, unknown.checkpoints), (0, 0));
 

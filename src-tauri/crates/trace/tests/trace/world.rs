@@ -13,7 +13,7 @@ use bodyguard_protocol::{
 };
 use bodyguard_trace::{
     AskRecord, ChangeNote, IntentCommitted, IntentRecord, KeyList, KeyRow, Log, LogReader, MoveNote, OutcomeRecord,
-    Record, SessionBegan, SettingChange, Signer, VerifyReport, verify,
+    Record, SessionBegan, SettingChange, Signer, VerifyReport, verify_blocking,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -242,7 +242,7 @@ pub(crate) async fn leaves(log: &Log) -> u64 {
 }
 
 pub(crate) fn verified(reader: &LogReader) -> VerifyReport {
-    verify(reader, &keys()).unwrap()
+    verify_blocking(reader, &keys()).unwrap()
 }
 
 #[track_caller]

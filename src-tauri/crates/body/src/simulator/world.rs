@@ -1,0 +1,158 @@
+//! The simulated files and screen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bodyguard_protocol::action::ScreenCapture;
+use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, MonitorInfo, escape_line};
+
+use super::entry;
+use crate::Image;
+use crate::host::{Picture, region_of};
+
+const WIDTH: u32 = 640;
+const HEIGHT: u32 = 400;
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) root: String,
+    /// By path relative to the root; folders are what lies above.
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+    pub(super) dirty: Option<bool>,
+}
+
+impl World {
+    /// A target relative to the root, without `.` and `..`.
+    fn relative(&self, target: &str) -> Result<String, Fault> {
+        let outside = || {
+            let message = format!("{} isn't in the workspace", escape_line(target));
+            Fault::new(ErrorCode::OutsideWorkspace, message).at("action.target")
+        };
+        let below = if target.starts_with('/') {
+            let rest = target.strip_prefix(self.root.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            rest.ok_or_else(outside)?
+        } else {
+            target
+        };
+        let mut parts: Vec<&str> = Vec::new();
+        for part in below.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop().ok_or_else(outside)?;
+                }
+                part => parts.push(part),
+            }
+        }
+        Ok(parts.join("/"))
+    }
+
+    fn is_folder(&self, relative: &str) -> bool {
+        relative.is_empty() || self.files.keys().any(|path| below(path, relative).is_some())
+    }
+
+    /// A folder, relative to the root.
+    pub(super) fn folder(&self, target: &str) -> Result<String, Fault> {
+        let relative = self.relative(target)?;
+        if self.is_folder(&relative) { Ok(relative) } else { Err(missing(target)) }
+    }
+
+    pub(super) fn absolute_folder(&self, target: &str) -> Result<String, Fault> {
+        self.folder(target).map(|relative| self.join(&relative))
+    }
+
+    /// The absolute path of something that exists.
+    pub(super) fn absolute(&self, target: &str) -> Result<String, Fault> {
+        let relative = self.relative(target)?;
+        let there = self.files.contains_key(&relative) || self.is_folder(&relative);
+        if there { Ok(self.join(&relative)) } else { Err(missing(target)) }
+    }
+
+    fn join(&self, relative: &str) -> String {
+        if relative.is_empty() { self.root.clone() } else { format!("{}/{relative}", self.root) }
+    }
+
+    pub(super) fn file(&self, target: &str) -> Result<&Vec<u8>, Fault> {
+        let relative = self.relative(target)?;
+        if let Some(bytes) = self.files.get(&relative) {
+            return Ok(bytes);
+        }
+        if self.is_folder(&relative) {
+            let message = format!("{} is a folder", escape_line(target));
+            return Err(Fault::new(ErrorCode::NotRegularFile, message).at("action.target"));
+        }
+        Err(missing(target))
+    }
+
+    pub(super) fn put(&mut self, target: &str, bytes: Vec<u8>) -> Result<(), Fault> {
+        let relative = self.relative(target)?;
+        let old = self.files.insert(relative, bytes.clone());
+        if old.as_ref() != Some(&bytes) && self.dirty.is_some() {
+            self.dirty = Some(true);
+        }
+        Ok(())
+    }
+
+    /// Names directly in a folder.
+    pub(super) fn names(&self, target: &str) -> Result<BTreeSet<String>, Fault> {
+        let folder = self.folder(target)?;
+        let names = self.files.keys().filter_map(|path| below(path, &folder));
+        Ok(names.filter_map(|rest| rest.split('/').next().map(str::to_owned)).collect())
+    }
+
+    pub(super) fn entries(&self, scope: &str, depth: u8, hash_bytes: u64) -> Result<Vec<FileEntry>, Fault> {
+        if !(1..=8).contains(&depth) {
+            return Err(Fault::invalid("query.depth", "1 to 8 levels"));
+        }
+        let folder = self.folder(scope)?;
+        let mut found = BTreeMap::new();
+        for (path, bytes) in &self.files {
+            let Some(rest) = below(path, &folder) else { continue };
+            let parts: Vec<&str> = rest.split('/').collect();
+            for level in 1..=parts.len().min(usize::from(depth)) {
+                let Some(shown) = parts.get(..level) else { continue };
+                let relative = if folder.is_empty() { shown.join("/") } else { format!("{folder}/{}", shown.join("/")) };
+                let absolute = self.join(&relative);
+                let whole = level == parts.len();
+                let hash = (whole && bytes.len() as u64 <= hash_bytes).then(|| Digest::of(bytes));
+                let (kind, size) = if whole { (FileKind::File, bytes.len() as u64) } else { (FileKind::Folder, 0) };
+                found.insert(absolute.clone(), entry(absolute, kind, size, hash));
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+/// What of a path lies below a folder.
+fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
+    if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
+}
+
+fn missing(target: &str) -> Fault {
+    Fault::new(ErrorCode::NotFound, format!("{} isn't there", escape_line(target))).at("action.target")
+}
+
+pub(super) fn monitor() -> MonitorInfo {
+    let scale = "1".to_owned();
+    MonitorInfo { index: 0, name: "simulated".to_owned(), x: 0, y: 0, width: WIDTH, height: HEIGHT, scale }
+}
+
+/// A gradient, so that each region looks like itself and like no other.
+pub(super) fn picture(monitor: &MonitorInfo, region: Option<[u32; 4]>, capture: &ScreenCapture) -> Result<Image, Fault> {
+    let region = region_of(monitor, region)?;
+    let (left, top) = (u32::try_from(region.x).unwrap_or(0), u32::try_from(region.y).unwrap_or(0));
+    let mut rgb = Vec::new();
+    for y in top..top + region.height {
+        for x in left..left + region.width {
+            let shade = |value: u32| u8::try_from(value % 256).unwrap_or(0);
+            rgb.extend([shade(x), shade(y), shade(x / 256 * 64 + y / 256 * 16)]);
+        }
+    }
+    let (picture, scale) = Picture { width: region.width, height: region.height, rgb }.shrink(capture.max_width);
+    Ok(Image {
+        media_type: capture.format.media_type().to_owned(),
+        bytes: picture.encode(capture.format)?,
+        width: picture.width,
+        height: picture.height,
+        scale,
+    })
+}
