@@ -16,12 +16,8 @@ const ID: &str = "main";
 const WATCHER: &str = "org.kde.StatusNotifierWatcher";
 
 /// The libraries that the tray needs at run time, any of them.
-const LIBRARIES: &[&str] = &[
-    "libayatana-appindicator3.so.1",
-    "libappindicator3.so.1",
-    "libayatana-appindicator3.so",
-    "libappindicator3.so",
-];
+const LIBRARIES: &[&str] =
+    &["libayatana-appindicator3.so.1", "libappindicator3.so.1", "libayatana-appindicator3.so", "libappindicator3.so"];
 
 /// Where Linux systems keep libraries, for the architectures there are packages for.
 const FOLDERS: &[&str] =
@@ -70,7 +66,8 @@ fn build(app: &AppHandle, human: &HumanHandle, data_dir: &Path) -> tauri::Result
     let open = MenuItemBuilder::with_id("open", "Open").build(app)?;
     let stop = MenuItemBuilder::with_id("stop", "Stop everything").build(app)?;
     let quit = MenuItemBuilder::with_id("quit", "Quit").build(app)?;
-    let menu = MenuBuilder::new(app).items(&[&waiting, &open]).separator().item(&stop).separator().item(&quit).build()?;
+    let menu =
+        MenuBuilder::new(app).items(&[&waiting, &open]).separator().item(&stop).separator().item(&quit).build()?;
     let stopper = human.clone();
     let tray = TrayIconBuilder::with_id(ID)
         .icon(include_image!("../icons/tray.png"))

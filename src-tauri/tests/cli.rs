@@ -22,14 +22,16 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}{}", text(&output.stdout), text(&output.stderr)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}{}", text(&output.stdout), text(&output.stderr)))
 }
 
 /// A home with an initialised data folder `data` and a workspace folder `ws`.
 fn initialised() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join("ws")).unwrap();
-    let output = bodyguard(home.path(), &["init", "--data", "data", "--workspace", "demo=ws", "--agent", "demo", "--json"]);
+    let output =
+        bodyguard(home.path(), &["init", "--data", "data", "--workspace", "demo=ws", "--agent", "demo", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(json(&output)["agent_socket"].is_string());
     home

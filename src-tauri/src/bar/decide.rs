@@ -117,7 +117,7 @@ impl Bar {
         glib::MainContext::default().spawn_local(async move {
             let result = sent.await.unwrap_or_else(|error| Err(Fault::internal(error.to_string())));
             // The bar may show another ask by now, which this answer says nothing about.
-            if !bar.content.borrow().as_ref().is_some_and(|content| content.ask_id == ask_id) {
+            if bar.content.borrow().as_ref().is_none_or(|content| content.ask_id != ask_id) {
                 return;
             }
             bar.deciding.set(false);

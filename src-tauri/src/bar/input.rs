@@ -131,7 +131,9 @@ impl Bar {
     fn cross(&self, in_bar: bool) {
         if in_bar {
             let page = self.widgets.bar.parent().and_then(|parent| parent.downcast::<gtk::Container>().ok());
-            let page = page.and_then(|p| p.children().into_iter().find(|c| c != self.widgets.bar.upcast_ref::<gtk::Widget>() && c.can_focus()));
+            let page = page.and_then(|p| {
+                p.children().into_iter().find(|c| c != self.widgets.bar.upcast_ref::<gtk::Widget>() && c.can_focus())
+            });
             if let Some(page) = page {
                 page.grab_focus();
             }

@@ -180,7 +180,10 @@ impl Bar {
         let w = &self.widgets;
         w.headline.set_text(&content.headline);
         w.digest.set_text(&format!("Request {}", content.short_digest));
-        Widgets::say(&w.phrase, Some(&format!("“{}”", content.phrase)).filter(|_| !content.phrase.is_empty()).map(|s| &**s));
+        Widgets::say(
+            &w.phrase,
+            Some(&format!("“{}”", content.phrase)).filter(|_| !content.phrase.is_empty()).map(|s| &**s),
+        );
         // A result takes the buttons away: nothing else comes to lie under the pointer.
         w.buttons.set_visible(content.ended.is_none());
     }
@@ -228,8 +231,7 @@ impl Bar {
         let hidden = gdk::WindowState::WITHDRAWN | gdk::WindowState::ICONIFIED;
         let xid = native.and_then(|window| window.downcast::<gdkx11::X11Window>().ok()).map(|window| window.xid());
         let xid = xid.and_then(|xid| u32::try_from(xid).ok());
-        let clear = self.visible.get()
-            && matches!((&self.sight, xid), (Some(sight), Some(xid)) if sight.is_clear(xid));
+        let clear = self.visible.get() && matches!((&self.sight, xid), (Some(sight), Some(xid)) if sight.is_clear(xid));
         Conditions {
             end_shown: content.end_shown,
             active: self.window.is_active(),

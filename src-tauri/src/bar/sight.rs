@@ -5,7 +5,7 @@
 //! stacking order is compared too.
 
 use x11rb::connection::Connection;
-use x11rb::errors::{ConnectionError, ReplyError};
+use x11rb::errors::ReplyError;
 use x11rb::protocol::composite::ConnectionExt as _;
 use x11rb::protocol::xproto::{ConnectionExt as _, KeyButMask, MapState, Window};
 use x11rb::rust_connection::RustConnection;
@@ -88,7 +88,7 @@ impl Sight {
 
     /// A window that has gone meanwhile covers nothing.
     fn covers(&self, other: Window, mine: Area) -> bool {
-        let viewable = self.x.get_window_attributes(other).and_then(|cookie| Ok(cookie.reply()));
+        let viewable = self.x.get_window_attributes(other).map(|cookie| cookie.reply());
         let viewable = matches!(viewable, Ok(Ok(attributes)) if attributes.map_state == MapState::VIEWABLE);
         viewable && self.area(other).is_ok_and(|area| area.meets(mine))
     }
@@ -130,7 +130,7 @@ impl Sight {
         }
         self.x.composite_query_version(0, 4)?.reply()?;
         let overlay = self.x.composite_get_overlay_window(self.root)?.reply()?.overlay_win;
-        self.x.composite_release_overlay_window(self.root).map_err(|e: ConnectionError| ReplyError::from(e))?.check()?;
+        self.x.composite_release_overlay_window(self.root)?.check()?;
         Ok(Some(overlay))
     }
 }

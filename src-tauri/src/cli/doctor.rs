@@ -53,7 +53,16 @@ mod tests {
         let context = CheckContext { data_dir: dir.path().join("new"), body_program: dir.path().join("body") };
         let checks = checks(&context);
         for name in [
-            "display", "capture", "input", "keyring", "sandbox", "notifications", "accessibility", "tray", "body", "data",
+            "display",
+            "capture",
+            "input",
+            "keyring",
+            "sandbox",
+            "notifications",
+            "accessibility",
+            "tray",
+            "body",
+            "data",
         ] {
             assert_eq!(checks.iter().filter(|check| check.name == name).count(), 1, "{name}");
         }

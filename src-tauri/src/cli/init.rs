@@ -37,7 +37,8 @@ impl FromStr for Workspace {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
-        let (name, root) = text.split_once('=').ok_or_else(|| Fault::invalid("workspace", "a workspace is NAME=ROOT"))?;
+        let (name, root) =
+            text.split_once('=').ok_or_else(|| Fault::invalid("workspace", "a workspace is NAME=ROOT"))?;
         if root.is_empty() {
             return Err(Fault::invalid("workspace", "a workspace has a folder: NAME=ROOT"));
         }

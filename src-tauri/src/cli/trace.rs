@@ -147,7 +147,7 @@ fn line(edge: &EdgeSummary) -> String {
 }
 
 async fn export(reader: &LogReader, id: &TraceId, output: Option<&Path>, json: bool) -> Result<(), Failure> {
-    let exported = reader.export(id).await?;
+    let exported = bodyguard_trace::export(reader, id).await?;
     if exported.left_out > 0 {
         eprintln!(
             "bodyguard: {} records are newer than the last signed checkpoint and were left out; end the app or wait, then export again",

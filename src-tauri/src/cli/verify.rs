@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use bodyguard_protocol::Fault;
 use bodyguard_trace::{KeyList, Log, LogError, verify_export};
@@ -90,7 +89,7 @@ async fn log(data: &Path, given: Option<KeyList>) -> Result<Report, Failure> {
         None => reader.key_list().await?,
     };
     let ids = keys.ids().map(str::to_owned).collect();
-    let found = reader.verify(Arc::new(keys)).await?;
+    let found = bodyguard_trace::verify(&reader, &keys).await?;
     Ok(Report {
         ok: found.ok,
         what: "log",
@@ -142,9 +141,9 @@ async fn exported(data: &Path, file: &Path, given: Option<KeyList>) -> Result<Re
 async fn known_keys(data: &Path) -> Result<KeyList, Failure> {
     match Log::open_readonly(data) {
         Ok(reader) => Ok(reader.key_list().await?),
-        Err(LogError::NoLog(_)) => {
-            Err(Failure::usage("there is no data folder whose keys could be trusted: say --key HEX, the key that may sign"))
-        }
+        Err(LogError::NoLog(_)) => Err(Failure::usage(
+            "there is no data folder whose keys could be trusted: say --key HEX, the key that may sign",
+        )),
         Err(error) => Err(error.into()),
     }
 }
@@ -162,8 +161,12 @@ fn text(report: &Report) -> String {
     lines.extend(report.root.iter().map(|root| format!("root: {root}")));
     lines.extend(report.origin.iter().map(|origin| format!("from: {origin}")));
     let whose = if report.keys_given { "given" } else { "of the data folder" };
-    lines.push(format!("keys {whose}: {}", if report.keys.is_empty() { "none".to_owned() } else { report.keys.join(", ") }));
-    lines.extend(report.problems.iter().map(|problem| format!("PROBLEM: {}", bodyguard_protocol::escape_line(problem))));
+    lines.push(format!(
+        "keys {whose}: {}",
+        if report.keys.is_empty() { "none".to_owned() } else { report.keys.join(", ") }
+    ));
+    lines
+        .extend(report.problems.iter().map(|problem| format!("PROBLEM: {}", bodyguard_protocol::escape_line(problem))));
     lines.push(if report.ok { "everything holds".to_owned() } else { "IT DOES NOT HOLD".to_owned() });
     lines.push(report.proves.to_owned());
     lines.join("\n") + "\n"

@@ -31,11 +31,19 @@ pub(super) fn keyring() -> HealthCheck {
         Err(error) => return failed(NAME, format!("no keyring: {}", error.message()), install("gnome-keyring")),
     };
     if collection == "/" {
-        return warning(NAME, "there is no default keyring yet", "the app makes one at its start; log in with a password to have it unlocked");
+        return warning(
+            NAME,
+            "there is no default keyring yet",
+            "the app makes one at its start; log in with a password to have it unlocked",
+        );
     }
     match is_locked(&bus, &collection) {
         Some(false) => ok(NAME, "unlocked"),
-        Some(true) => failed(NAME, "locked: nothing can be signed, so nothing approved", "unlock the keyring, then start the app again"),
+        Some(true) => failed(
+            NAME,
+            "locked: nothing can be signed, so nothing approved",
+            "unlock the keyring, then start the app again",
+        ),
         None => warning(NAME, "it doesn't say whether it is locked", "unlock the keyring"),
     }
 }

@@ -77,7 +77,9 @@ pub(super) fn body(context: &CheckContext) -> HealthCheck {
     match std::fs::metadata(&context.body_program) {
         Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => ok(NAME, program),
         Ok(_) => failed(NAME, format!("{program} isn't a program"), "install Bodyguard again"),
-        Err(error) => failed(NAME, format!("{program}: {error}"), "install Bodyguard again: bodyguard-body belongs beside it"),
+        Err(error) => {
+            failed(NAME, format!("{program}: {error}"), "install Bodyguard again: bodyguard-body belongs beside it")
+        }
     }
 }
 
@@ -93,7 +95,9 @@ pub(super) fn data(context: &CheckContext) -> HealthCheck {
             let advice = format!("chmod -R go= '{shown}'");
             failed(NAME, format!("{} can be used by others", escape_line(&what)), advice)
         }
-        Err(error) => failed(NAME, format!("{shown}: {error}"), format!("make {shown} yours: sudo chown -R \"$USER\" '{shown}'")),
+        Err(error) => {
+            failed(NAME, format!("{shown}: {error}"), format!("make {shown} yours: sudo chown -R \"$USER\" '{shown}'"))
+        }
     }
 }
 

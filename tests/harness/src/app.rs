@@ -34,6 +34,8 @@ pub struct AppOptions {
     pub agents: Vec<(String, Option<String>)>,
     /// More arguments for the app.
     pub arguments: Vec<OsString>,
+    /// More arguments for `bodyguard init`.
+    pub init_arguments: Vec<OsString>,
     /// More environment variables.
     pub environment: Vec<(String, OsString)>,
     /// Another program than the built `bodyguard`.
@@ -48,6 +50,7 @@ impl Default for AppOptions {
             workspaces: Vec::new(),
             agents: Vec::new(),
             arguments: Vec::new(),
+            init_arguments: Vec::new(),
             environment: Vec::new(),
             binary: None,
             patience: Duration::from_secs(60),
@@ -167,6 +170,7 @@ impl App {
             };
             arguments.extend(["--agent".into(), agent.into()]);
         }
+        arguments.extend(self.options.init_arguments.iter().cloned());
         let output = self.cli(&arguments).output().context("run init")?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {

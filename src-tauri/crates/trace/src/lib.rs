@@ -23,8 +23,8 @@ pub use bodyguard_policy::{KeyList, Signer};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use error::LogError;
 pub use export::{
-    EXPORT_FORMAT, Export, ExportFile, ExportReport, ExportedBlob, ExportedKey, ExportedRecord, export, export_blocking,
-    verify_export,
+    EXPORT_FORMAT, Export, ExportFile, ExportReport, ExportedBlob, ExportedKey, ExportedRecord, export,
+    export_blocking, verify_export,
 };
 pub use log::{IntentCommitted, IntentRef, InterruptedEdge, Log, Options, Recovery};
 pub use merkle::{Frontier, Hash, Tree, leaf_hash, verify_consistency, verify_inclusion};

@@ -290,15 +290,9 @@ mod tests {
             &[0x60, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x6f],
         ];
         let mut frontier = Frontier::default();
-        assert_eq!(
-            hex::encode(frontier.root()),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        );
+        assert_eq!(hex::encode(frontier.root()), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         inputs.iter().for_each(|input| frontier.push(leaf_hash(input)));
-        assert_eq!(
-            hex::encode(frontier.root()),
-            "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"
-        );
+        assert_eq!(hex::encode(frontier.root()), "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328");
     }
 
     #[test]

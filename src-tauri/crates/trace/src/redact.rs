@@ -83,12 +83,9 @@ impl Redactor {
             Value::String(text) if is_secret_name(name) && is_secret_value(&text) => {
                 Value::String(self.mark("named", &text))
             }
-            Value::String(_)
-            | Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Array(_)
-            | Value::Object(_) => self.value(value),
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                self.value(value)
+            }
         }
     }
 

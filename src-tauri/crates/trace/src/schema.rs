@@ -135,7 +135,8 @@ pub(crate) fn open_writer(dir: &Path) -> Result<Connection, LogError> {
     let path = file(dir);
     refuse_newer_header(&path)?;
     drop(private_file(&path)?);
-    let mut conn = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn =
+        Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(Duration::from_secs(5))?;
     if format(&conn, &path)?.is_none() {
         conn.pragma_update(None, "journal_mode", "WAL")?;

@@ -53,7 +53,7 @@ fn find(root: &Root, folder: &Place) -> Option<PathBuf> {
     loop {
         let folder = root.place(relative);
         let git = Path::new(&folder.absolute).join(".git");
-        if git.symlink_metadata().is_ok() {
+        if git.is_file() || is_repository(&git) {
             return inside(root, &git);
         }
         if relative.is_empty() {
@@ -61,6 +61,11 @@ fn find(root: &Root, folder: &Place) -> Option<PathBuf> {
         }
         relative = relative.rsplit_once('/').map_or("", |(above, _)| above);
     }
+}
+
+/// What `git` itself takes for a repository; anything else that is called `.git` it passes over.
+fn is_repository(git: &Path) -> bool {
+    git.join("HEAD").symlink_metadata().is_ok() && git.join("objects").is_dir() && git.join("refs").is_dir()
 }
 
 /// The real folder behind a `.git`, if it is the workspace's own. A work tree's lies elsewhere; it

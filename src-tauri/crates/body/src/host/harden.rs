@@ -1,6 +1,6 @@
 //! What the host does first: keep out of reach, and bring nothing along.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
@@ -17,12 +17,11 @@ pub(super) fn harden() -> std::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Marks every other descriptor to be closed when a program is started. The supervisor opens all of
-/// its own that way; this holds even where a library of it did not.
+/// Closes every other descriptor. The supervisor opens its own so that none is inherited; this holds
+/// even where a library of it did not.
 fn close_the_rest(socket: &OwnedFd) -> std::io::Result<()> {
-    use std::os::fd::AsRawFd as _;
     let listing = std::fs::read_dir("/proc/self/fd")?;
-    let numbers = listing.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let numbers = listing.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     for number in numbers.filter(|&number| number > 2 && number != socket.as_raw_fd()).collect::<Vec<_>>() {
         close(number);
     }
@@ -30,9 +29,12 @@ fn close_the_rest(socket: &OwnedFd) -> std::io::Result<()> {
 }
 
 #[allow(unsafe_code, reason = "a descriptor that was inherited by accident has no owner to drop")]
-fn close(number: i32) {
-    use std::os::fd::FromRawFd as _;
-    // SAFETY: runs before this process has opened anything but the socket, which is left out, and the
-    // listing of /proc, which is closed by now; what remains was inherited and belongs to nobody here.
-    drop(unsafe { OwnedFd::from_raw_fd(number) });
+fn close(number: RawFd) {
+    // SAFETY: runs before this process has opened anything but the socket, which is left out. Of the
+    // numbers listed, that of the listing itself is closed by now and is let go of again; the others
+    // were inherited and belong to nobody here.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    if rustix::io::fcntl_getfd(&fd).is_err() {
+        std::mem::forget(fd);
+    }
 }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::sessions::Session;
 use crate::agent::Agent;
+use crate::door::{Admitted, Verdict};
 
 /// How long an agent counts as connected after an answer it took: HTTP clients hold no connection
 /// while their model thinks. One whose connection broke counts no longer.
@@ -87,14 +88,18 @@ impl<A: Agent> Exchange<A> {
         Arc::clone(&self.answered)
     }
 
-    /// The request was refused; whatever the client does next says nothing.
-    pub(super) fn refused(&mut self) {
-        self.finished = true;
-    }
-
-    /// Notes which request of which session this is.
-    pub(super) fn answers(&mut self, session: Arc<Session>, id: RequestId) {
-        self.request = Some((session, id));
+    /// Judges a message of a protocol session. Whatever the client does after a refusal says nothing.
+    pub(super) fn admit(&mut self, session: Arc<Session>, message: &Admitted) -> Verdict {
+        if let Some(id) = message.request_id() {
+            if let Err(refusal) = session.in_flight.begin(id) {
+                self.finished = true;
+                return Verdict::Refuse(refusal);
+            }
+            self.request = Some((Arc::clone(&session), id.clone()));
+        }
+        let verdict = session.admit(message);
+        self.finished = !matches!(verdict, Verdict::Pass);
+        verdict
     }
 }
 

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bodyguard_protocol::{ErrorCode, Fault};
@@ -24,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::exchange::{Exchange, Presences, Watched};
-use self::sessions::Sessions;
+use self::sessions::{Session, Sessions};
 use crate::agent::{Agent, Gate};
 use crate::door::{Admitted, MAX_MESSAGE_BYTES, Refusal, Verdict, check, to_line};
 use crate::handler::{Caller, Handler};
@@ -79,69 +80,74 @@ pub(crate) async fn serve<G: Gate>(listener: TcpListener, port: u16, gate: G, cl
 
 async fn answer<G: Gate>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
     match door.answer(request).await {
-        Ok(response) | Err(response) => response,
+        Ok(response) => response,
+        Err(refused) => *refused,
     }
+}
+
+/// A refusal on its way out.
+type Refused = Box<Response>;
+
+/// Who asks, in which protocol session.
+struct Asker<A> {
+    agent: A,
+    session: Option<(String, Arc<Session>)>,
 }
 
 impl<G: Gate> HttpDoor<G> {
     /// Everything that can refuse comes before the body is read.
-    async fn answer(&self, request: Request) -> Result<Response, Response> {
-        let headers = request.headers();
-        guard::check_source(request.uri(), headers, self.port)
-            .map_err(|fault| refuse(StatusCode::FORBIDDEN, &fault))?;
+    async fn answer(&self, request: Request) -> Result<Response, Refused> {
+        let (parts, body) = request.into_parts();
+        let asker = self.identify(&parts).await?;
+        let request = Request::from_parts(parts, body);
+        if request.method() == Method::POST {
+            return self.post(asker, request).await;
+        }
+        let client = asker.session.as_ref().and_then(|(_, session)| session.client());
+        let ends = request.method() == Method::DELETE;
+        let exchange = Exchange::begin(&self.presences, asker.agent, client, false);
+        let response = self.pass(request, exchange).await;
+        if let Some((id, _)) = asker.session.filter(|_| ends && response.status().is_success()) {
+            self.sessions.forget(&id);
+        }
+        Ok(response)
+    }
+
+    async fn identify(&self, request: &Parts) -> Result<Asker<G::Agent>, Refused> {
+        let headers = &request.headers;
+        guard::check_source(&request.uri, headers, self.port).map_err(|fault| refuse(StatusCode::FORBIDDEN, &fault))?;
         let agent = self.authenticate(headers).await?;
-        if request.uri().path() != PATH {
+        if request.uri.path() != PATH {
             let fault = Fault::new(ErrorCode::NotFound, "the door is at /mcp");
             return Err(refuse(StatusCode::NOT_FOUND, &fault));
         }
-        let session_id = match headers.get(SESSION_HEADER).map(HeaderValue::to_str) {
+        let session = match headers.get(SESSION_HEADER) {
             None => None,
-            Some(Ok(id)) => Some(id.to_owned()),
-            Some(Err(_)) => return Err(unknown_session()),
-        };
-        let session = match &session_id {
-            None => None,
-            Some(id) => Some(self.sessions.get(id, &agent.name()).ok_or_else(unknown_session)?),
-        };
-        let client = session.as_ref().and_then(|session| session.client());
-        if request.method() != Method::POST {
-            let ended = if request.method() == Method::DELETE { session_id } else { None };
-            let exchange = Exchange::begin(&self.presences, agent, client, false);
-            let response = self.pass(request, exchange).await;
-            if let Some(id) = ended.filter(|_| response.status().is_success()) {
-                self.sessions.forget(&id);
+            Some(id) => {
+                let id = id.to_str().map_err(|_| unknown_session())?;
+                let session = self.sessions.get(id, &agent.name()).ok_or_else(unknown_session)?;
+                Some((id.to_owned(), session))
             }
-            return Ok(response);
-        }
+        };
+        Ok(Asker { agent, session })
+    }
+
+    async fn post(&self, asker: Asker<G::Agent>, request: Request) -> Result<Response, Refused> {
+        let Asker { agent, session } = asker;
         let (mut parts, body) = request.into_parts();
         let body = read(body, &parts.headers).await?;
-        let admitted = match check(&body) {
-            Ok(Some(admitted)) => admitted,
-            Ok(None) => {
-                let refusal = Refusal::new(None, RpcCode::INVALID_REQUEST, "the body is empty");
-                return Err(say(StatusCode::BAD_REQUEST, &refusal));
-            }
-            Err(refusal) => return Err(say(StatusCode::BAD_REQUEST, &refusal)),
-        };
+        let empty = || Refusal::new(None, RpcCode::INVALID_REQUEST, "the body is empty");
+        let admitted = check(&body).and_then(|admitted| admitted.ok_or_else(empty));
+        let admitted = admitted.map_err(|refusal| say(StatusCode::BAD_REQUEST, &refusal))?;
+        let client = session.as_ref().and_then(|(_, session)| session.client()).or_else(|| client_name(&admitted));
         let is_call = admitted.method() == Some("tools/call");
-        let client = client.or_else(|| client_name(&admitted));
         let opens = session.is_none() && admitted.method() == Some("initialize");
         let mut exchange = Exchange::begin(&self.presences, agent.clone(), client.clone(), is_call);
-        if let Some(session) = session {
-            if let Some(id) = admitted.request_id() {
-                if let Err(refusal) = session.in_flight.begin(id) {
-                    exchange.refused();
-                    return Err(say(StatusCode::OK, &refusal));
-                }
-                exchange.answers(Arc::clone(&session), id.clone());
-            }
-            match session.admit(&admitted) {
+        if let Some((_, session)) = session {
+            match exchange.admit(session, &admitted) {
                 Verdict::Pass => {}
                 Verdict::Drop => return Ok(StatusCode::ACCEPTED.into_response()),
-                Verdict::Refuse(refusal) => {
-                    exchange.refused();
-                    return Err(say(StatusCode::OK, &refusal));
-                }
+                Verdict::Refuse(refusal) => return Err(say(StatusCode::OK, &refusal)),
             }
         }
         if opens {
@@ -156,7 +162,7 @@ impl<G: Gate> HttpDoor<G> {
         Ok(response)
     }
 
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<G::Agent, Response> {
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<G::Agent, Refused> {
         let found = match guard::token(headers) {
             Ok(token) => self.gate.authenticate(token).await,
             Err(fault) => Err(fault),
@@ -197,7 +203,7 @@ fn client_name(message: &Admitted) -> Option<String> {
 
 /// Reads a body up to the limit. A longer one is read on for a while and thrown away: a client that
 /// still writes couldn't read the answer.
-async fn read(mut body: Body, headers: &HeaderMap) -> Result<Bytes, Response> {
+async fn read(mut body: Body, headers: &HeaderMap) -> Result<Bytes, Refused> {
     let reading = async {
         let mut kept = Vec::new();
         let mut total = 0_usize;
@@ -230,17 +236,17 @@ async fn read(mut body: Body, headers: &HeaderMap) -> Result<Bytes, Response> {
     }
 }
 
-fn unknown_session() -> Response {
+fn unknown_session() -> Refused {
     let fault = Fault::new(ErrorCode::UnknownSession, "no such Mcp-Session-Id").hint("send `initialize` again");
     refuse(StatusCode::NOT_FOUND, &fault)
 }
 
-fn refuse(status: StatusCode, fault: &Fault) -> Response {
+fn refuse(status: StatusCode, fault: &Fault) -> Refused {
     say(status, &Refusal::of(None::<RequestId>, RpcCode::INVALID_REQUEST, fault))
 }
 
-fn say(status: StatusCode, refusal: &Refusal) -> Response {
+fn say(status: StatusCode, refusal: &Refusal) -> Refused {
     let mut response = (status, to_line(&refusal.clone().into_message())).into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    Box::new(response)
 }

@@ -3,6 +3,7 @@
 mod bridged;
 mod http;
 mod mutations;
+mod real;
 mod schemas;
 mod scripted;
 mod stdio;

@@ -13,6 +13,11 @@ fn validator(tool: &str, output: bool) -> Validator {
     jsonschema::draft202012::new(&Value::Object((*schema).clone())).unwrap()
 }
 
+/// Where an object doesn't fit its tool's output schema.
+pub(super) fn complaints(tool: &str, object: &Value) -> Vec<String> {
+    validator(tool, true).iter_errors(object).map(|error| format!("{}: {error}", error.instance_path)).collect()
+}
+
 #[test]
 fn r59_r60_seven_tools_with_closed_schemas_and_each_takes_a_session_id() {
     assert_eq!(tools::all().len(), 7);
@@ -102,8 +107,7 @@ async fn every_answer_fits_its_tools_output_schema() {
         let answer = wire.ask(&call(id, tool, arguments.clone())).await;
         let result = &answer["result"];
         let object = &result["structuredContent"];
-        let complaints: Vec<_> = validator(tool, true).iter_errors(object).map(|e| e.to_string()).collect();
-        assert!(complaints.is_empty(), "{tool} {arguments}: {complaints:?} in {object}");
+        assert_eq!(complaints(tool, object), Vec::<String>::new(), "{tool} {arguments}: {object}");
         assert_eq!(result["isError"], error.is_some(), "{tool} {arguments}: {object}");
         assert_eq!(object["error"]["code"].as_str(), error, "{tool} {arguments}");
         // Clients that read text alone get the same.

@@ -29,7 +29,11 @@ pub(super) fn act(id: u64, command: &str, wait_ms: u64) -> Value {
 impl Wire {
     /// Connects without saying anything.
     pub(super) async fn bare(house: &House) -> Self {
-        let stream = UnixStream::connect(&house.doors.socket_path).await.unwrap();
+        Self::to(&house.doors.socket_path).await
+    }
+
+    pub(super) async fn to(socket: &std::path::Path) -> Self {
+        let stream = UnixStream::connect(socket).await.unwrap();
         let (read, write) = stream.into_split();
         Self { read: BufReader::new(read), write }
     }

@@ -48,12 +48,15 @@ pub fn verify_export(bytes: &[u8], pinned: &KeyList) -> Result<ExportReport, Fau
         Some(EXPORT_FORMAT) => {}
         Some(other) => {
             let other = bodyguard_protocol::escape_line(other);
-            return Err(Fault::invalid("format", format!("the file has format `{other}`; this version knows `{EXPORT_FORMAT}`")));
+            return Err(Fault::invalid(
+                "format",
+                format!("the file has format `{other}`; this version knows `{EXPORT_FORMAT}`"),
+            ));
         }
         None => return Err(Fault::invalid("format", "not an exported trace")),
     }
-    let file: ExportFile =
-        serde_json::from_value(value).map_err(|error| Fault::invalid("file", format!("not an exported trace: {error}")))?;
+    let file: ExportFile = serde_json::from_value(value)
+        .map_err(|error| Fault::invalid("file", format!("not an exported trace: {error}")))?;
     let mut problems = Vec::new();
     if canonical_bytes(&file)? != bytes {
         problems.push("the file isn't written as it was exported".to_owned());
@@ -124,7 +127,8 @@ fn check_keys(file: &ExportFile, leaves: &[(u64, Leaf)], problems: &mut Vec<Stri
     for key in &file.keys {
         let written = !key.public_key.contains(|c: char| c.is_ascii_uppercase());
         if !written || list.add(&key.public_key).ok().as_ref() != Some(&key.key_id) || !used.contains(&key.key_id) {
-            problems.push(format!("the key {} isn't one that signed here", bodyguard_protocol::escape_line(&key.key_id)));
+            problems
+                .push(format!("the key {} isn't one that signed here", bodyguard_protocol::escape_line(&key.key_id)));
         }
     }
 }

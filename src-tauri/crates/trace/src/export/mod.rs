@@ -135,8 +135,8 @@ fn leaves(conn: &Connection, trace_id: &TraceId) -> Result<Vec<(u64, String)>, L
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let seq = row.get(0)?;
-        let text = String::from_utf8(row.get(1)?)
-            .map_err(|error| LogError::Unreadable { seq, reason: error.to_string() })?;
+        let text =
+            String::from_utf8(row.get(1)?).map_err(|error| LogError::Unreadable { seq, reason: error.to_string() })?;
         found.push((seq, text));
     }
     Ok(found)

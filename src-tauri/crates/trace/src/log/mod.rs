@@ -6,8 +6,8 @@ mod recover;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use bodyguard_policy::Signer;
@@ -67,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     pub(crate) blobs: Blobs,
     pub(crate) options: Options,
+    pub(crate) signer: Mutex<Option<Signer>>,
     /// Transactions committed.
     pub(crate) commits: AtomicU64,
 }
@@ -108,7 +109,8 @@ impl Log {
         let conn = schema::open_writer(dir)?;
         let blobs = Blobs::at(dir);
         blobs.prepare()?;
-        let shared = Arc::new(Shared { dir: dir.to_owned(), blobs, options, commits: AtomicU64::new(0) });
+        let (signer, commits) = (Mutex::new(None), AtomicU64::new(0));
+        let shared = Arc::new(Shared { dir: dir.to_owned(), blobs, options, signer, commits });
         let writer = Writer::start(conn, clock, Arc::clone(&shared), owner)?;
         let redactor = writer.redactor();
         let reader = LogReader::open(dir)?;
@@ -158,15 +160,11 @@ impl Log {
         self.inner.shared.commits.load(Ordering::Relaxed)
     }
 
-    /// Signs checkpoints from now on, and one at once if there are leaves without one. Waits for no
-    /// one; what was sent before is handled before.
+    /// Signs checkpoints from now on, and one at once if there are leaves without one.
     pub fn set_signer(&self, signer: Signer) {
-        let Some(sender) = self.inner.sender.clone() else { return };
-        // Not async, so that it can be called while starting. The queue may be full; then a thread
-        // waits for it, which is rare enough.
-        if let Err(mpsc::error::TrySendError::Full(message)) = sender.try_send(Message::Signer(signer)) {
-            std::thread::spawn(move || sender.blocking_send(message));
-        }
+        *self.inner.shared.signer.lock().unwrap_or_else(PoisonError::into_inner) = Some(signer);
+        // Where the queue is full the writer is about to commit, and signs when a checkpoint is due.
+        let _ = self.sender().map(|sender| sender.try_send(Message::Checkpoint));
     }
 
     /// Appends a record; durable when this returns. Gives its leaf's number.
@@ -219,7 +217,13 @@ impl Log {
     /// # Errors
     /// [`LogError::AskConflict`] with where it stands; [`LogError::IllegalMove`] for an arrow that the
     /// machine doesn't have; [`LogError::UnknownAsk`]; storage errors.
-    pub async fn move_ask(&self, ask_id: &AskId, from: AskState, to: AskState, note: MoveNote) -> Result<u64, LogError> {
+    pub async fn move_ask(
+        &self,
+        ask_id: &AskId,
+        from: AskState,
+        to: AskState,
+        note: MoveNote,
+    ) -> Result<u64, LogError> {
         let ask_id = ask_id.clone();
         self.run(move |batch| {
             let trace_id = batch.trace_of_ask(&ask_id)?;

@@ -1,7 +1,7 @@
 //! The writer: takes waiting commands together into one transaction, and answers after the commit.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use bodyguard_policy::Signer;
 use bodyguard_protocol::Clock;
@@ -25,7 +25,7 @@ const CHECKPOINT_EVERY: u64 = 256;
 /// What the writer is sent.
 pub(super) enum Message {
     Work(Box<dyn Job>),
-    Signer(Signer),
+    Checkpoint,
     Close(oneshot::Sender<()>),
 }
 
@@ -68,7 +68,6 @@ pub(super) struct Writer {
     frontier: Frontier,
     redactor: Redactor,
     origin: String,
-    signer: Option<Signer>,
     checkpointed: u64,
     // Last, so that the folder is given free after the connection was closed.
     _owner: Ownership,
@@ -83,11 +82,9 @@ impl Writer {
     ) -> Result<Self, LogError> {
         let redactor = redactor(&conn)?;
         let frontier = load_frontier(&conn)?;
-        let checkpointed =
-            conn.query_row("SELECT coalesce(max(size), 0) FROM checkpoints", [], |row| row.get(0))?;
+        let checkpointed = conn.query_row("SELECT coalesce(max(size), 0) FROM checkpoints", [], |row| row.get(0))?;
         let origin = String::new();
-        let mut writer =
-            Self { conn, clock, shared, frontier, redactor, origin, signer: None, checkpointed, _owner: owner };
+        let mut writer = Self { conn, clock, shared, frontier, redactor, origin, checkpointed, _owner: owner };
         if writer.frontier.size() == 0 {
             let log_id = hex::encode(random::<16>()?);
             let (reply, _) = oneshot::channel();
@@ -122,10 +119,7 @@ impl Writer {
                     }
                     self.group(jobs);
                 }
-                Message::Signer(signer) => {
-                    self.signer = Some(signer);
-                    self.last_checkpoint();
-                }
+                Message::Checkpoint => self.checkpoint_now(),
                 Message::Close(reply) => {
                     queue.close();
                     self.finish();
@@ -142,7 +136,7 @@ impl Writer {
 
     /// Ends the log; the folder is free when this returns.
     fn finish(mut self) {
-        self.last_checkpoint();
+        self.checkpoint_now();
         // Leaves one whole file behind, as far as readers let it.
         if let Err(error) = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
             tracing::warn!(%error, "the write-ahead log stays");
@@ -228,22 +222,26 @@ impl Writer {
         Ok(result)
     }
 
+    fn signer(&self) -> Option<Signer> {
+        self.shared.signer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Signs the tree as it stands, if there is a signer and no checkpoint of it yet.
     fn sign(&mut self) -> Result<(), LogError> {
-        let Some(signer) = &self.signer else { return Ok(()) };
+        let Some(signer) = self.signer() else { return Ok(()) };
         let size = self.frontier.size();
         if size == self.checkpointed {
             return Ok(());
         }
-        let note = Checkpoint::sign(&self.origin, size, &self.frontier.root(), signer).note();
+        let note = Checkpoint::sign(&self.origin, size, &self.frontier.root(), &signer).note();
         let sql = "INSERT INTO checkpoints(size, note) VALUES(?1, ?2)";
         self.conn.prepare_cached(sql)?.execute(params![size, note])?;
         self.checkpointed = size;
         Ok(())
     }
 
-    fn last_checkpoint(&mut self) {
-        if self.signer.is_none() || self.frontier.size() == self.checkpointed {
+    fn checkpoint_now(&mut self) {
+        if self.signer().is_none() || self.frontier.size() == self.checkpointed {
             return;
         }
         let (reply, _) = oneshot::channel();

@@ -57,10 +57,8 @@ fn authorized(conn: &Connection, seq: u64, r: &Intent) -> Result<(), LogError> {
 
 fn same_action(conn: &Connection, ask_id: &AskId, r: &Intent) -> Result<(), LogError> {
     let sql = "SELECT action_digest, session_id FROM asks WHERE ask_id = ?1";
-    let found: Option<(String, Option<String>)> = conn
-        .prepare_cached(sql)?
-        .query_row([ask_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let found: Option<(String, Option<String>)> =
+        conn.prepare_cached(sql)?.query_row([ask_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let (action, session) = found.ok_or_else(|| LogError::UnknownAsk(ask_id.clone()))?;
     if action != r.action_digest.as_str() {
         return Err(LogError::BlockMismatch("action"));

@@ -1,7 +1,7 @@
 //! The ask machine.
 
-use bodyguard_protocol::{AskId, Block};
 use bodyguard_protocol::ui::AskState;
+use bodyguard_protocol::{AskId, Block};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{know_block, name, touch, variant};

@@ -181,9 +181,7 @@ fn summary(kind: ActionType, action: &Value) -> String {
     let text = match kind {
         ActionType::ShellExec => match (param("command").and_then(Value::as_str), param("argv")) {
             (Some(command), _) => command.to_owned(),
-            (None, Some(Value::Array(items))) => {
-                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
-            }
+            (None, Some(Value::Array(items))) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
             (None, _) => target.to_owned(),
         },
         ActionType::FileRead

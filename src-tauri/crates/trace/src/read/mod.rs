@@ -16,8 +16,8 @@ use tokio::sync::Semaphore;
 pub use asks::StoredAsk;
 pub use leaves::StoredLeaf;
 pub(crate) use leaves::{block_of, parse, read_leaf};
-pub use traces::StoredSession;
 pub(crate) use settings::keys;
+pub use traces::StoredSession;
 
 use crate::LogError;
 use crate::blob::Blobs;

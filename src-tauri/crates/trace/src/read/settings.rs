@@ -76,9 +76,8 @@ impl LogReader {
     pub async fn devices(&self) -> Result<Vec<DeviceRow>, LogError> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached("SELECT name, kind, enrolled FROM devices ORDER BY name")?;
-            let rows = statement.query_map([], |row| {
-                Ok(DeviceRow { name: row.get(0)?, kind: row.get(1)?, enrolled: row.get(2)? })
-            })?;
+            let rows = statement
+                .query_map([], |row| Ok(DeviceRow { name: row.get(0)?, kind: row.get(1)?, enrolled: row.get(2)? }))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await

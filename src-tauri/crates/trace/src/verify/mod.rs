@@ -140,7 +140,8 @@ impl<'a> Walk<'a> {
     }
 
     fn finish(mut self) -> Result<VerifyReport, LogError> {
-        let mut statement = self.conn.prepare("SELECT seq, kind, trace_id, at, bytes, hash FROM leaves ORDER BY seq")?;
+        let mut statement =
+            self.conn.prepare("SELECT seq, kind, trace_id, at, bytes, hash FROM leaves ORDER BY seq")?;
         let mut rows = statement.query([])?;
         let mut expected = 1;
         while let Some(row) = rows.next()? {
@@ -155,7 +156,11 @@ impl<'a> Walk<'a> {
             if row.seq != expected {
                 self.checker.whole = false;
                 let last = row.seq.saturating_sub(1);
-                let which = if last <= expected { format!("leaf {expected} is") } else { format!("leaves {expected} to {last} are") };
+                let which = if last <= expected {
+                    format!("leaf {expected} is")
+                } else {
+                    format!("leaves {expected} to {last} are")
+                };
                 self.note(expected, format!("{which} missing"));
             }
             expected = row.seq + 1;
@@ -275,7 +280,8 @@ impl<'a> Walk<'a> {
         if let Some(seq) = self.must_cover.filter(|seq| *seq > self.covered) {
             self.note(seq, format!("leaf {seq}: a destructive act's outcome without a checkpoint that holds"));
         }
-        if self.checker.whole && log_id(self.conn).ok().map(|id| Checkpoint::origin_of(&id)) != Some(self.origin.clone())
+        if self.checker.whole
+            && log_id(self.conn).ok().map(|id| Checkpoint::origin_of(&id)) != Some(self.origin.clone())
         {
             self.note(1, "the log goes by another name than its first leaf says");
         }

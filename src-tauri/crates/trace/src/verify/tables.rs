@@ -23,7 +23,7 @@ fn first_difference(
 ) -> Result<Option<String>, LogError> {
     let sql = format!("SELECT * FROM {table} ORDER BY {order}");
     let (mut stored, mut made) = (stored.prepare(&sql)?, made.prepare(&sql)?);
-    let columns: Vec<String> = made.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = made.column_names().map(str::to_owned).collect();
     if !stored.column_names().eq(&columns) {
         return Ok(Some(format!("the table `{table}` has other columns")));
     }

@@ -14,7 +14,8 @@ async fn a_block_is_used_once() {
     let session = session(&world.log).await;
     let action = shell("make");
     let (ask, block) = claimed(&world.log, &session, &action).await;
-    let committed = world.log.commit_intent(intent(&session, action.clone(), Some((&ask, block.clone())))).await.unwrap();
+    let committed =
+        world.log.commit_intent(intent(&session, action.clone(), Some((&ask, block.clone())))).await.unwrap();
     assert_eq!((committed.edge_id(), committed.action_digest()), (1, &action.digest().unwrap()));
     assert_eq!(state(&world.log, &ask.ask_id).await, AskState::Executing);
     assert!(world.log.reader().block(&block.authorization_token).await.unwrap().unwrap().1);
@@ -47,10 +48,7 @@ async fn an_intent_without_its_own_yes_is_refused_and_leaves_nothing() {
         (intent(&session, one.clone(), Some((&other_ask, block))), LogError::BlockMismatch("request")),
         (intent(&session, one.clone(), Some((&other_ask, other_block))), LogError::BlockMismatch("action")),
         (intent(&session, one.clone(), Some((&ask, bent))), LogError::BlockMismatch("token")),
-        (
-            intent(&session, one, Some((&unclaimed, unclaimed_block))),
-            LogError::AskConflict { actual: AskState::Open },
-        ),
+        (intent(&session, one, Some((&unclaimed, unclaimed_block))), LogError::AskConflict { actual: AskState::Open }),
         (lying, LogError::ActionMismatch),
     ];
     for (intent, expected) in cases {
@@ -156,7 +154,8 @@ async fn sto_08_no_secret_reaches_the_folder_or_an_export() {
     world.log.move_ask(&asked.ask_id, AskState::Open, AskState::Approved, note).await.unwrap();
     world.log.move_ask(&asked.ask_id, AskState::Approved, AskState::Claimed, MoveNote::default()).await.unwrap();
     let committed = world.log.commit_intent(intent(&session, action, Some((&asked, block)))).await.unwrap();
-    let observed = json!({"stdout": format!("key {access}\nurl postgres://u:CANARY-url@h/db"), "env": {"A_TOKEN": "CANARY-env"}});
+    let observed =
+        json!({"stdout": format!("key {access}\nurl postgres://u:CANARY-url@h/db"), "env": {"A_TOKEN": "CANARY-env"}});
     world.log.record_outcome(committed.reference(), success(observed)).await.unwrap();
     let refused = Refused {
         escalation_id: "e_1".into(),

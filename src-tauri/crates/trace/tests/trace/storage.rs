@@ -97,7 +97,8 @@ async fn sto_02_a_folder_has_one_owner_by_whatever_path() {
     drop(copy);
     drop(open(&data));
 
-    let mut child = again("storage::owner_process", &data).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        again("storage::owner_process", &data).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     assert!(lines.any(|line| line.unwrap() == "owned"));
     assert_eq!(Log::open(&link, TickingClock::new()).unwrap_err(), LogError::Owned { pid: child.id() });
@@ -197,7 +198,10 @@ async fn sto_05_a_write_that_fails_is_not_acknowledged_and_the_rest_holds() {
     let child = again("storage::limited_process", dir.path());
     let mut shell = std::process::Command::new("sh");
     // 1,000 blocks of 512 bytes, far less than the test would write.
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(child.get_program()).args(child.get_args());
+    shell
+        .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""])
+        .arg(child.get_program())
+        .args(child.get_args());
     shell.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = shell.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -214,6 +218,51 @@ async fn sto_05_a_write_that_fails_is_not_acknowledged_and_the_rest_holds() {
     let session = session(&log).await;
     act(&log, &session, "goes on").await;
     assert_holds(log.reader());
+}
+
+/// Fills a small disk, is refused, makes room, and goes on.
+#[test]
+fn full_disk_process() {
+    let Some(folder) = folder() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let options = Options { reserve_bytes: 0, ..Options::default() };
+        let log = Log::open_with(&folder.join("data"), TickingClock::new(), options).unwrap();
+        log.set_signer(signer());
+        let session = session(&log).await;
+        let filler = folder.join("filler");
+        std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
+        let refused = loop {
+            let committed = log.commit_intent(intent(&session, read("/w/a"), None)).await;
+            let Ok(committed) = committed else { break committed.map(drop) };
+            let big = success(json!({"content": "x".repeat(50_000)}));
+            if let Err(error) = log.record_outcome(committed.reference(), big).await {
+                break Err(error);
+            }
+        };
+        assert_eq!(Fault::from(refused.unwrap_err()).code, ErrorCode::NoRoomToRecord);
+        let blob = log.put_blob(vec![2; 1 << 22]).await.unwrap_err();
+        assert_eq!(Fault::from(blob).code, ErrorCode::NoRoomToRecord);
+        std::fs::remove_file(&filler).unwrap();
+        act(&log, &session, "goes on").await;
+        assert_holds(log.reader());
+    });
+    println!("goes on by itself");
+}
+
+#[test]
+fn sto_05_a_full_disk_is_no_room_to_record_and_heals_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = again("storage::full_disk_process", dir.path());
+    let mut namespace = std::process::Command::new("unshare");
+    let script = "mount -t tmpfs -o size=4m none \"$1\" && shift && exec \"$@\"";
+    namespace.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(dir.path());
+    namespace.arg(child.get_program()).args(child.get_args());
+    namespace.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = namespace.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("goes on by itself"), "{text}{errors}");
 }
 
 #[tokio::test]
@@ -235,7 +284,9 @@ async fn a_checkpoint_comes_at_the_latest_after_256_leaves() {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..300 {
         let (log, session) = (world.log.clone(), session.clone());
-        tasks.spawn(async move { log.commit_intent(intent(&session, read(&format!("/w/{number}")), None)).await.unwrap().edge_id() });
+        tasks.spawn(async move {
+            log.commit_intent(intent(&session, read(&format!("/w/{number}")), None)).await.unwrap().edge_id()
+        });
     }
     tasks.join_all().await;
     let report = verified(world.log.reader());

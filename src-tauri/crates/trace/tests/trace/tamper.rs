@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bodyguard_protocol::{Digest, QueryMode};
 use bodyguard_trace::{
-    AgentRow, ChangeNote, Checkpoint, DeviceRow, Log, LogReader, Perceived, PolicyLoaded, Record, SettingChange, VerifyReport,
-    WorkspaceBody, WorkspaceRow, leaf_hash,
+    AgentRow, ChangeNote, Checkpoint, DeviceRow, Log, LogReader, Perceived, PolicyLoaded, Record, SettingChange,
+    VerifyReport, WorkspaceBody, WorkspaceRow, leaf_hash,
 };
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
@@ -35,7 +35,8 @@ async fn filled() -> TempDir {
     let changes =
         vec![SettingChange::Agent(agent), SettingChange::Workspace(workspace), SettingChange::Device(device), phrase];
     log.change_all(changes, by()).await.unwrap();
-    let policy = PolicyLoaded { workspace: "main".parse().unwrap(), digest: Digest::of(b"permit"), text: "permit".into() };
+    let policy =
+        PolicyLoaded { workspace: "main".parse().unwrap(), digest: Digest::of(b"permit"), text: "permit".into() };
     log.append(Record::PolicyLoaded(policy)).await.unwrap();
     assert_eq!(log.reader().last_policy(&"main".parse().unwrap()).await.unwrap().as_deref(), Some("permit"));
     let session = session(&log).await;

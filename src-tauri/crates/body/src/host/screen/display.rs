@@ -19,6 +19,7 @@ x11rb::atom_manager! {
     pub(super) Atoms: AtomsCookie {
         _NET_ACTIVE_WINDOW,
         _NET_CLIENT_LIST_STACKING,
+        _NET_SUPPORTING_WM_CHECK,
         _NET_WM_NAME,
         _NET_WM_PID,
         _NET_WM_WINDOW_TYPE,
@@ -171,8 +172,8 @@ impl Display {
 
     /// What the window manager calls active; without one, what has the keyboard.
     pub(super) fn active(&self) -> Result<Option<Window>, Fault> {
-        let named = self.property(self.root, self.atoms._NET_ACTIVE_WINDOW).map(|bytes| first_word(&bytes));
-        if let Some(named) = named {
+        let named = self.property(self.root, self.atoms._NET_ACTIVE_WINDOW).and_then(|bytes| first_word(&bytes));
+        if named.is_some() || self.is_managed() {
             return Ok(named.filter(|&window| window != 0));
         }
         let reply = self.connection.get_input_focus().map_err(no_display)?.reply().map_err(no_display)?;
@@ -190,12 +191,18 @@ impl Display {
 
     fn stacked(&self) -> Vec<Window> {
         let words = |bytes: Vec<u8>| bytes.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word)).collect();
-        if let Some(bytes) = self.property(self.root, self.atoms._NET_CLIENT_LIST_STACKING) {
-            return words(bytes);
+        let listed = self.property(self.root, self.atoms._NET_CLIENT_LIST_STACKING);
+        if listed.is_some() || self.is_managed() {
+            return listed.map(words).unwrap_or_default();
         }
         let tree = self.connection.query_tree(self.root).ok().and_then(|cookie| cookie.reply().ok());
         let children = tree.map(|tree| tree.children).unwrap_or_default();
         children.into_iter().filter(|&window| self.is_there(window) && self.has_title(window)).collect()
+    }
+
+    /// Whether a window manager runs that says which windows there are; its own aren't among them.
+    fn is_managed(&self) -> bool {
+        self.property(self.root, self.atoms._NET_SUPPORTING_WM_CHECK).is_some()
     }
 
     fn is_there(&self, window: Window) -> bool {

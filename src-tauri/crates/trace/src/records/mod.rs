@@ -2,13 +2,18 @@
 //! `{v, kind, at, boot_ms, …}`, kept verbatim and never written anew. Fields that a later version
 //! added are ignored when read and stay in the bytes.
 
-use bodyguard_protocol::ui::{AskState, DecisionKind, DecisionView};
+mod acts;
+mod asks;
+
 use bodyguard_protocol::{
-    ActionType, AskId, Block, Digest, ErrorCode, OutcomeError, OutcomeStatus, QueryMode, SessionId, StateHash,
-    StateProfile, Timestamp, TraceId, TraceOutcome, TypedAction, WorkspaceName,
+    AskId, Block, Digest, ErrorCode, QueryMode, SessionId, StateHash, StateProfile, Timestamp, TraceId, TraceOutcome,
+    WorkspaceName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use acts::{Intent, IntentRecord, Outcome, OutcomeRecord};
+pub use asks::{AskMoved, AskRecord, MoveNote};
 
 use crate::settings::{ChangeNote, SettingChange};
 
@@ -195,174 +200,11 @@ pub struct Perceived {
     pub picture: Option<Digest>,
 }
 
-/// A question to the person. Kept verbatim: give it the recorded form of an action
-/// ([`crate::redact::Redactor::action`]) where the exact one holds secrets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AskRecord {
-    /// The ask.
-    pub ask_id: AskId,
-    /// What is decided.
-    pub ask_kind: DecisionKind,
-    /// The session; absent for a change of settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<SessionId>,
-    /// Its trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<TraceId>,
-    /// `name@workspace`, or `you`.
-    pub agent_id: String,
-    /// The action, query or change in JSON.
-    pub subject: Value,
-    /// The digest of the exact subject, which a block signs as `action_digest`.
-    pub action_digest: Digest,
-    /// What the asker needs again at dispatch: binding, prediction, digests.
-    #[serde(default)]
-    pub context: Value,
-    /// What is shown.
-    pub view: DecisionView,
-    /// The digest of `view`.
-    pub shown_digest: Digest,
-    /// The rule that asks.
-    pub policy_id: String,
-    /// When it was asked.
-    pub opened_at: Timestamp,
-    /// The boot clock then, in milliseconds.
-    pub opened_boot_ms: u64,
-    /// Which boot of the machine that clock belongs to; see [`crate::Log::boot_id`].
-    pub boot_id: String,
-    /// Milliseconds until it lapses.
-    pub ttl_ms: u64,
-}
-
-/// Why an ask moved.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct MoveNote {
-    /// The person's reason, or what ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The input device that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-    /// The block that a yes signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block: Option<Block>,
-}
-
-/// A move of an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskMoved {
-    /// The ask.
-    pub ask_id: AskId,
-    /// The ask's trace; filled in by the log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<TraceId>,
-    /// From.
-    pub from: AskState,
-    /// To.
-    pub to: AskState,
-    /// Why.
-    pub note: MoveNote,
-}
-
 /// A signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockIssued {
     /// The block.
     pub block: Block,
-}
-
-/// What [`crate::Log::commit_intent`] is given.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct IntentRecord {
-    /// The session.
-    pub session_id: SessionId,
-    /// Its trace.
-    pub trace_id: TraceId,
-    /// The action with its resolved target, exact; secrets are replaced before it is stored.
-    pub action: TypedAction,
-    /// The digest of `action`.
-    pub action_digest: Digest,
-    /// The state at admission.
-    pub state_before: StateHash,
-    /// What the action is bound to.
-    pub binding: Value,
-    /// What the body expects to come of it.
-    pub prediction: Value,
-    /// The ask that it answers; must be `claimed`, and is moved to `executing`.
-    pub ask_id: Option<AskId>,
-    /// The rule that permitted or asked.
-    pub policy_id: String,
-    /// The block, for destructive actions.
-    pub authorization: Option<Block>,
-}
-
-/// An act about to happen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Intent {
-    /// The session.
-    pub session_id: SessionId,
-    /// Its trace.
-    pub trace_id: TraceId,
-    /// From 1 in each trace, without gaps.
-    pub edge_id: u64,
-    /// `name@workspace`.
-    pub agent_id: String,
-    /// What kind of action.
-    pub action_type: ActionType,
-    /// The action; secret values as commitments.
-    pub action: Value,
-    /// The digest of the exact action.
-    pub action_digest: Digest,
-    /// Whether `action` differs from the exact action.
-    #[serde(default)]
-    pub redacted: bool,
-    /// The state at admission.
-    pub state_before: StateHash,
-    /// What the action is bound to.
-    pub binding: Value,
-    /// What the body expects to come of it.
-    pub prediction: Value,
-    /// The ask that it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ask_id: Option<AskId>,
-    /// The rule that permitted or asked.
-    pub policy_id: String,
-    /// The block, for destructive actions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub authorization: Option<Block>,
-}
-
-/// What [`crate::Log::record_outcome`] is given.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OutcomeRecord {
-    /// How it ended.
-    pub status: OutcomeStatus,
-    /// The state afterwards; the state before where it couldn't be read.
-    pub state_after: Option<StateHash>,
-    /// Milliseconds the body took.
-    pub latency_ms: u64,
-    /// Evidence; secrets are replaced before it is stored.
-    pub observed: Option<Value>,
-    /// Why not, if not. `interrupted` and `body_lost` leave the ask `interrupted` instead of `done`.
-    pub error: Option<OutcomeError>,
-    /// A picture, as a blob.
-    pub picture: Option<Digest>,
-}
-
-/// The end of an act.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The session.
-    pub session_id: SessionId,
-    /// Its trace.
-    pub trace_id: TraceId,
-    /// Which edge.
-    pub edge_id: u64,
-    /// The leaf of the intent.
-    pub intent_seq: u64,
-    /// What is recorded of it.
-    #[serde(flatten)]
-    pub outcome: OutcomeRecord,
 }
 
 /// A refusal.

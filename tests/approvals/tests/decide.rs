@@ -1,0 +1,154 @@
+//! A yes runs exactly what was shown, once; a no, silence and absence run nothing.
+
+use anyhow::Result;
+use approvals::{SOON, Scene, code, content, verify};
+use harness::keysym;
+use serde_json::json;
+use std::time::Duration;
+
+#[test]
+fn r17_r33_a_click_on_approve_runs_it_once_and_a_denial_runs_nothing() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let act = scene.touch("approved");
+    let id = scene.begin_act(act.clone())?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+    assert!(scene.exists("approved"), "the approved command had its effect");
+    assert_eq!(done.text_at("/authorization/proof/device"), "TigerVNC pointer");
+    for field in ["policy_id", "approved_by", "approved_at", "expires_at", "authorization_token"] {
+        assert!(!done.text_at(&format!("/authorization/{field}")).is_empty(), "R33 asks for {field}");
+    }
+
+    std::fs::remove_file(scene.workspace.path().join("approved"))?;
+    scene.perceive()?;
+    let token = done.text_at("/authorization/authorization_token");
+    let mut reused = act;
+    reused["authorization"] = json!({ "authorization_token": token });
+    let refused = scene.act_now(reused)?;
+    assert_eq!(code(&refused), "authorization_failure", "a used block authorises nothing: {}", refused.text);
+    assert!(!scene.exists("approved"), "nothing is repeated");
+
+    scene.perceive()?;
+    let id = scene.begin_act(scene.touch("denied"))?;
+    scene.person.deny(SOON)?;
+    let denied = scene.end_act(id)?;
+    assert_eq!(denied.text_at("/outcome_status"), "blocked");
+    assert_eq!(code(&denied), "denied_by_person", "{}", denied.text);
+    assert!(!scene.exists("denied"), "the denied twin has no effect");
+
+    let (holds, report) = verify(&scene.app)?;
+    assert!(holds, "{report}");
+    Ok(())
+}
+
+#[test]
+fn r17_a_key_on_approve_counts_and_enter_alone_does_not() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let id = scene.begin_act(scene.touch("by-key"))?;
+    let approve = scene.person.wait_for("an armed Approve", SOON, |image| {
+        image.find_colour(harness::bar_colours::APPROVE, 200).first().copied()
+    })?;
+    // Focus starts on Deny; neither Enter there nor Enter on Approve is a yes.
+    scene.person.key(keysym::TAB)?;
+    scene.person.key(keysym::RETURN)?;
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(!scene.exists("by-key"), "Enter alone approved; Approve at {approve:?}");
+    scene.person.chord(&[keysym::ALT, keysym::of('a')])?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+    assert_eq!(done.text_at("/authorization/proof/device"), "TigerVNC keyboard");
+    assert!(scene.exists("by-key"));
+    Ok(())
+}
+
+#[test]
+fn dsp_01_the_bytes_that_run_are_the_bytes_that_were_shown() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let command = "echo o\u{200b}k\u{2060}; : > r\u{2063}an";
+    let action = json!({ "type": "shell_exec", "target": scene.root(), "params": { "command": command } });
+    let id = scene.begin_act(action)?;
+    scene.person.wait_for_text("u{2063}", SOON).or_else(|_| scene.person.wait_for_text("2063", SOON))?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+    assert!(scene.exists("r\u{2063}an") && !scene.exists("ran"));
+    Ok(())
+}
+
+#[test]
+fn r17_an_edit_is_shown_as_a_diff_and_applied_exactly() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let file = scene.workspace.path().join("notes.md");
+    scene.workspace.write("notes.md", "bread\nmilk\n")?;
+    scene.perceive()?;
+    let edit = json!({ "type": "file_edit", "target": file, "params": { "edits": [{ "old": "milk", "new": "marmalade" }] } });
+    let id = scene.begin_act(edit.clone())?;
+    scene.person.wait_for_text("marmalade", SOON)?;
+    scene.person.deny(SOON)?;
+    assert_eq!(code(&scene.end_act(id)?), "denied_by_person");
+    assert_eq!(content(&file).as_deref(), Some("bread\nmilk\n"));
+    scene.perceive()?;
+    let id = scene.begin_act(edit)?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+    assert_eq!(content(&file).as_deref(), Some("bread\nmarmalade\n"));
+    Ok(())
+}
+
+#[test]
+fn inv_5_what_changed_during_the_wait_is_not_run() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let file = scene.workspace.path().join("notes.md");
+    scene.workspace.write("notes.md", "one\n")?;
+    scene.perceive()?;
+    let edit = json!({ "type": "file_edit", "target": file, "params": { "edits": [{ "old": "one", "new": "two" }] } });
+    let id = scene.begin_act(edit)?;
+    scene.person.wait_for_colour(harness::bar_colours::APPROVE, 200, SOON)?;
+    std::fs::write(&file, "one, and more\n")?;
+    scene.person.approve(SOON)?;
+    let refused = scene.end_act(id)?;
+    assert_eq!(code(&refused), "state_changed", "{}", refused.text);
+    assert_eq!(content(&file).as_deref(), Some("one, and more\n"));
+    Ok(())
+}
+
+#[test]
+fn apr_03_apr_08_silence_is_expired_not_denied_and_runs_nothing() -> Result<()> {
+    let mut scene = Scene::with(|mut options| {
+        options.init_arguments = vec!["--ask-seconds".into(), "6".into()];
+        options
+    })?;
+    let ids = [0, 1, 2, 3].map(|n| format!("parallel-{n}"));
+    let mut calls = Vec::new();
+    for name in &ids {
+        let act = scene.touch(name);
+        calls.push(scene.begin_act(act)?);
+    }
+    for call in calls {
+        let ended = scene.end_act(call)?;
+        assert_eq!(code(&ended), "expired", "{}", ended.text);
+    }
+    assert!(ids.iter().all(|name| !scene.exists(name)));
+    let late = scene.act_now(scene.touch("late"))?;
+    let escalation = late.text_at("/error/escalation_id");
+    std::thread::sleep(Duration::from_secs(7));
+    assert_eq!(code(&scene.poll(&escalation, 200)?), "expired");
+    assert!(!scene.exists("late"));
+    Ok(())
+}
+
+#[test]
+fn mcp_04_a_requester_that_is_gone_gets_nothing_run() -> Result<()> {
+    let mut scene = Scene::start()?;
+    scene.begin_act(scene.touch("orphan"))?;
+    scene.person.wait_for_colour(harness::bar_colours::APPROVE, 200, SOON)?;
+    scene.agent.close();
+    std::thread::sleep(Duration::from_secs(2));
+    // A person may still press Approve; with nobody there to take it, nothing runs.
+    let _ = scene.person.approve(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!scene.exists("orphan"));
+    Ok(())
+}
