@@ -65,7 +65,11 @@ pub fn run(options: AppOptions) -> Result<(), StartFailure> {
     tauri::async_runtime::set(runtime.handle().clone());
     let supervisor = start_supervisor(&runtime, &options)?;
     let doors = runtime.block_on(doors::open(&supervisor)).map_err(StartFailure::Window)?;
-    let ended = window_loop(&supervisor);
+    let ended = {
+        // What the window starts may start tasks itself.
+        let _entered = runtime.enter();
+        window_loop(&supervisor)
+    };
     runtime.block_on(async {
         doors.shutdown().await;
         if tokio::time::timeout(ENDING, supervisor.shutdown()).await.is_err() {

@@ -3,7 +3,7 @@
 use bodyguard_protocol::ui::{UiReply, UiRequest, UiResponse};
 use bodyguard_protocol::{AgentName, ErrorCode, Fault};
 use bodyguard_supervisor::HumanHandle;
-use tauri::{AppHandle, State, WebviewWindow};
+use tauri::{AppHandle, Manager, State, WebviewWindow};
 
 use crate::window::MAIN;
 
@@ -20,6 +20,14 @@ pub(crate) async fn rpc(
     let human = human.inner().clone();
     Ok(match request {
         UiRequest::CopyToken { agent } => copy_token(&window, &human, &agent).await,
+        shown @ UiRequest::AskShown { .. } => {
+            let reply = human.request(shown).await;
+            // The page judges what is in view by this reply: the bar has taken its room by then.
+            match laid_out(&window).await {
+                Ok(()) => reply,
+                Err(fault) => UiReply::Err(fault),
+            }
+        }
         other => human.request(other).await,
     })
 }
@@ -36,8 +44,19 @@ async fn copy_token(window: &WebviewWindow, human: &HumanHandle, agent: &AgentNa
     }
 }
 
+/// Waits until the window has nothing left to lay out or draw.
+async fn laid_out(window: &WebviewWindow) -> Result<(), Fault> {
+    let (done, finished) = tokio::sync::oneshot::channel();
+    on_main_thread(window, || {
+        gtk::glib::idle_add_local_once(move || {
+            let _ = done.send(());
+        });
+    })
+    .await?;
+    finished.await.map_err(|_| Fault::internal("the window is closing"))
+}
+
 async fn on_main_thread(window: &WebviewWindow, work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
-    use tauri::Manager;
     let (done, finished) = tokio::sync::oneshot::channel();
     let app: &AppHandle = window.app_handle();
     app.run_on_main_thread(move || {

@@ -14,9 +14,10 @@ pub(crate) const MAIN: &str = "main";
 /// # Errors
 /// If WebKit can't be started.
 pub(crate) fn create(app: &AppHandle, data_dir: &Path) -> tauri::Result<WebviewWindow> {
+    let (width, height) = size(app);
     WebviewWindowBuilder::new(app, MAIN, WebviewUrl::App("index.html".into()))
         .title("Bodyguard")
-        .inner_size(1180.0, 780.0)
+        .inner_size(width, height)
         .min_inner_size(480.0, 320.0)
         .visible(false)
         .devtools(false)
@@ -26,6 +27,20 @@ pub(crate) fn create(app: &AppHandle, data_dir: &Path) -> tauri::Result<WebviewW
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .on_download(|_, _| false)
         .build()
+}
+
+/// A comfortable size that fits the screen with its frame: a window that reaches beyond the screen
+/// can't be seen whole, and so decides nothing.
+fn size(app: &AppHandle) -> (f64, f64) {
+    const ROOM: f64 = 70.0;
+    let (width, height) = (1120.0, 720.0);
+    match app.primary_monitor() {
+        Ok(Some(monitor)) => {
+            let screen = monitor.size().to_logical::<f64>(monitor.scale_factor());
+            (f64::min(width, screen.width - ROOM), f64::min(height, screen.height - ROOM))
+        }
+        _ => (width, height),
+    }
 }
 
 /// A content security policy doesn't stop a page from going elsewhere; this does.

@@ -113,6 +113,15 @@ impl Scene {
         self.agent.call("body_os_act", arguments)
     }
 
+    /// Moves on from a decided ask to the next that waits.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn next_request(&mut self) -> Result<()> {
+        let next = self.person.wait_for_text("Next of", SOON)?;
+        self.person.click_on(next)
+    }
+
     /// `touch NAME` in the workspace.
     #[must_use]
     pub fn touch(&self, name: &str) -> Value {

@@ -31,6 +31,7 @@ fn r17_r33_a_click_on_approve_runs_it_once_and_a_denial_runs_nothing() -> Result
 
     scene.perceive()?;
     let id = scene.begin_act(scene.touch("denied"))?;
+    scene.next_request()?;
     scene.person.deny(SOON)?;
     let denied = scene.end_act(id)?;
     assert_eq!(denied.text_at("/outcome_status"), "blocked");
@@ -90,6 +91,7 @@ fn r17_an_edit_is_shown_as_a_diff_and_applied_exactly() -> Result<()> {
     assert_eq!(content(&file).as_deref(), Some("bread\nmilk\n"));
     scene.perceive()?;
     let id = scene.begin_act(edit)?;
+    scene.next_request()?;
     scene.person.approve(SOON)?;
     let done = scene.end_act(id)?;
     assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);

@@ -13,10 +13,13 @@ interface Shown {
  */
 class Bar {
   fault = $state.raw<RpcFault>();
+  /** For which ask the bar stands. It takes room from the page, so what is in view is judged after that. */
+  raised = $state.raw<AskId>();
   #shown: Shown | undefined;
   #sender = new Latest<Shown | undefined>(async (shown) => {
     try {
       await (shown ? call("ask_shown", shown) : call("ask_hidden"));
+      this.raised = shown?.ask_id;
       this.fault = undefined;
     } catch (thrown) {
       this.fault = RpcFault.from(thrown);

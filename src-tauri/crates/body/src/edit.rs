@@ -55,7 +55,10 @@ fn apply_one(bytes: &[u8], edit: &Edit, max_bytes: u64) -> Result<Vec<u8>, Fault
     let removed = found.len() as u64 * old.len() as u64;
     let size = bytes.len() as u64 - removed + found.len() as u64 * new.len() as u64;
     if size > max_bytes {
-        return Err(Fault::new(ErrorCode::TooLarge, format!("the result would have {size} bytes; at most {max_bytes}")));
+        return Err(Fault::new(
+            ErrorCode::TooLarge,
+            format!("the result would have {size} bytes; at most {max_bytes}"),
+        ));
     }
     let mut result = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     let mut from = 0;

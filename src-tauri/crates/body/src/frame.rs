@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use crate::{BodyConfig, Effect, Image, Inspection, Perception, SandboxInfo, StableState};
 
-/// JSON up to this long travels in the message itself.
-const INLINE_BYTES: usize = 64 * 1024;
+/// JSON up to this long travels in the message itself; a socket holds a dozen of these unread.
+const INLINE_BYTES: usize = 16 * 1024;
 /// No payload is longer; more is taken as an attack or a fault.
 const MAX_PAYLOAD: u64 = 256 * 1024 * 1024;
 const PAYLOAD_BESIDE: u8 = 1;
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_reader_who_does_not_read_is_noticed_instead_of_waited_for() {
         let (a, _b) = pair();
-        let frame = Envelope { id: 1, body: Request::Stable { cwd: "x".repeat(60_000) } };
+        let frame = Envelope { id: 1, body: Request::Stable { cwd: "x".repeat(16_000) } };
         assert!((0..64).any(|_| send(a.as_fd(), &frame, None, false).is_err()));
     }
 }

@@ -38,7 +38,15 @@ async fn nothing_is_written_or_read_outside_of_the_workspace() {
     assert!(data.exists());
     assert!(!succeeds(&lab, &format!("test -e {}", data.display())).await);
     assert!(!succeeds(&lab, "ls ../data").await);
-    for attack in ["touch /usr/bin/x", "touch /etc/x", "touch /x", "ls /root", "ls /home/* | grep -v '^$' | grep .", "ls /run/dbus", "mount -t tmpfs none /mnt"] {
+    for attack in [
+        "touch /usr/bin/x",
+        "touch /etc/x",
+        "touch /x",
+        "ls /root",
+        "ls /home/* | grep -v '^$' | grep .",
+        "ls /run/dbus",
+        "mount -t tmpfs none /mnt",
+    ] {
         assert!(!succeeds(&lab, attack).await, "{attack}");
     }
     // Its own temporary folders are its own, and gone afterwards.
@@ -72,12 +80,16 @@ async fn there_is_no_network() {
     assert!(outside(&connect), "the control failed");
     assert!(!succeeds(&lab, &connect).await);
     let name = format!("bodyguard-test-{}", std::process::id());
-    let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name).unwrap();
+    let address =
+        <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name).unwrap();
     let _abstract = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
     let connect = format!("python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.connect(\"\\0{name}\")'");
     assert!(outside(&connect), "the control failed");
     assert!(!succeeds(&lab, &connect).await);
-    assert_eq!(lab.shell("ls /sys/class/net 2>/dev/null; tail -n +3 /proc/net/dev | grep -v lo:").await.observed["stdout"], "");
+    assert_eq!(
+        lab.shell("ls /sys/class/net 2>/dev/null; tail -n +3 /proc/net/dev | grep -v lo:").await.observed["stdout"],
+        ""
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +97,12 @@ async fn the_host_and_other_processes_are_out_of_reach() {
     let lab = lab().await;
     let pid = lab.body.pid();
     assert!(outside(&format!("kill -0 {pid}")), "the control failed");
-    for attack in [format!("kill -0 {pid}"), format!("kill -9 {pid}"), format!("cat /proc/{pid}/environ"), "kill -9 1; sleep 0.3; kill -0 1 && exit 1".to_owned()] {
+    for attack in [
+        format!("kill -0 {pid}"),
+        format!("kill -9 {pid}"),
+        format!("cat /proc/{pid}/environ"),
+        "kill -9 1; sleep 0.3; kill -0 1 && exit 1".to_owned(),
+    ] {
         assert!(!succeeds(&lab, &attack).await, "{attack}");
     }
     assert!(lab.body.stable("").await.is_ok());
@@ -122,7 +139,11 @@ async fn the_environment_is_what_the_workspace_lists() {
     assert_eq!(done.observed["stdout"], "HOME LANG PATH PROJECT PWD TERM USER ");
     let environ = std::fs::read(format!("/proc/{}/environ", lab.body.pid()));
     if let Ok(environ) = environ {
-        let names: Vec<_> = environ.split(|b| *b == 0).filter(|v| !v.is_empty()).map(|v| String::from_utf8_lossy(v).split('=').next().unwrap().to_owned()).collect();
+        let names: Vec<_> = environ
+            .split(|b| *b == 0)
+            .filter(|v| !v.is_empty())
+            .map(|v| String::from_utf8_lossy(v).split('=').next().unwrap().to_owned())
+            .collect();
         assert_eq!(names, ["LANG", "PATH"]);
     }
 }
@@ -157,6 +178,16 @@ async fn places_that_run_later_can_be_read_and_not_changed() {
     assert_eq!(lab.get("sub/.git/config"), b"[core]\n\tbare = false\n");
     // The control: beside them everything is as usual, and the repository itself can be written.
     assert!(succeeds(&lab, "cat .git/config .vscode/tasks.json && echo x >> free && echo x > .git/index.lock && mv .git/index.lock .git/index").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_runs_later_and_is_new_is_told() {
+    let lab = lab().await;
+    let none = lab.shell("mkdir plain && echo x > plain/file").await;
+    assert_eq!(none.observed["runs_later_created"], serde_json::json!([]));
+    let made = lab.shell("mkdir -p .claude sub/.git/hooks && echo '{}' > .mcp.json").await;
+    let expected = [".claude", ".mcp.json", "sub/.git/hooks"].map(|name| lab.path(name));
+    assert_eq!(made.observed["runs_later_created"], serde_json::json!(expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]

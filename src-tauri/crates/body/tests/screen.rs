@@ -89,7 +89,9 @@ impl Client {
             .override_redirect(u32::from(unmanaged));
         let [x, y, width, height] = place;
         let (width, height) = (width.try_into().unwrap(), height.try_into().unwrap());
-        self.connection.create_window(0, id, self.root, x, y, width, height, 0, WindowClass::INPUT_OUTPUT, 0, &look).unwrap();
+        self.connection
+            .create_window(0, id, self.root, x, y, width, height, 0, WindowClass::INPUT_OUTPUT, 0, &look)
+            .unwrap();
         let name = self.atom("_NET_WM_NAME");
         let utf8 = self.atom("UTF8_STRING");
         self.connection.change_property8(PropMode::REPLACE, id, name, utf8, title.as_bytes()).unwrap();
@@ -244,9 +246,12 @@ async fn cap_03_many_captures_leave_no_descriptors_behind() {
     let lab = lab_on(&desktop).await;
     let open = || std::fs::read_dir(format!("/proc/{}/fd", lab.body.pid())).unwrap().count();
     lab.act(capture(json!({}))).await.unwrap();
+    // What the last answer travelled in closes a moment after it has arrived.
+    std::thread::sleep(Duration::from_millis(200));
     let before = open();
     for round in 0..30_u32 {
         lab.act(capture(json!({"region":[0,0,100 + round,100]}))).await.unwrap();
     }
+    std::thread::sleep(Duration::from_millis(200));
     assert_eq!(open(), before);
 }

@@ -76,7 +76,8 @@ async fn dsp_01_hidden_characters_run_as_they_are() {
 async fn out_01_endless_output_is_counted_cut_and_ended() {
     let lab = lab_with(|config| config.limits.output_bytes = 8 << 20).await;
     let started = Instant::now();
-    let action = shell(lab.root(), json!({"command":"yes 0123456789abcdef","timeout_ms":20_000,"max_output_bytes":1000}));
+    let action =
+        shell(lab.root(), json!({"command":"yes 0123456789abcdef","timeout_ms":20_000,"max_output_bytes":1000}));
     let done = lab.act(action).await.unwrap();
     assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!((done.status, done.error.unwrap().code), (OutcomeStatus::Partial, ErrorCode::TooLarge));
@@ -100,7 +101,10 @@ async fn out_04_standard_input_is_at_its_end_or_what_was_given() {
     }
     let given = lab.act(shell(lab.root(), json!({"argv":["cat"],"stdin":"line\n"}))).await.unwrap();
     assert_eq!((&given.observed["stdin"], stdout(&given)), (&json!("text"), "line\n"));
-    assert_eq!(stdout(&lab.shell("test -t 0 || test -t 1 || test -t 2 || echo none; ps -o tty= $$").await).lines().next(), Some("none"));
+    assert_eq!(
+        stdout(&lab.shell("test -t 0 || test -t 1 || test -t 2 || echo none; ps -o tty= $$").await).lines().next(),
+        Some("none")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +155,8 @@ fn running(lab: &common::Lab<bodyguard_body::HostBody>, argument: &str) -> usize
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_keeps_the_output_so_far_and_ends_everything() {
     let lab = lab().await;
-    let action = shell(lab.root(), json!({"command":"echo before; (sleep 601 &) ; sleep 601; touch late","timeout_ms":700}));
+    let action =
+        shell(lab.root(), json!({"command":"echo before; (sleep 601 &) ; sleep 601; touch late","timeout_ms":700}));
     let started = Instant::now();
     let done = lab.act(action).await.unwrap();
     assert!(started.elapsed() < Duration::from_secs(5));
@@ -182,7 +187,8 @@ async fn a_cancelled_command_ends_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_host_dies_its_commands_die_and_the_caller_is_told() {
     let lab = lab().await;
-    let inspection = lab.inspect(shell(lab.root(), json!({"command":"echo > up; sleep 603; echo > late"}))).await.unwrap();
+    let inspection =
+        lab.inspect(shell(lab.root(), json!({"command":"echo > up; sleep 603; echo > late"}))).await.unwrap();
     let permit = lab.permit(&inspection).await;
     let pid = lab.body.pid();
     let up = lab.root().join("up");
@@ -199,6 +205,32 @@ async fn when_the_host_dies_its_commands_die_and_the_caller_is_told() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let alive = std::process::Command::new("pgrep").args(["-f", "^sleep 603$"]).output().unwrap().stdout;
     assert!(alive.is_empty(), "the command outlived its host: {}", String::from_utf8_lossy(&alive));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_the_body_ends_the_host_and_its_commands() {
+    let lab = lab().await;
+    let inspection = lab.inspect(shell(lab.root(), json!({"command":"echo > up; sleep 605"}))).await.unwrap();
+    let permit = lab.permit(&inspection).await;
+    let (pid, up) = (lab.body.pid(), lab.root().join("up"));
+    {
+        let act = lab.body.act(permit, inspection.resolved, CancellationToken::new());
+        // Given up while it runs, as when the supervisor ends a session.
+        let waited = async {
+            while !up.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            done = act => panic!("it ended: {done:?}"),
+            () = waited => {}
+        }
+    }
+    drop(lab);
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "the host is still there");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let alive = std::process::Command::new("pgrep").args(["-f", "^sleep 605$"]).output().unwrap().stdout;
+    assert!(alive.is_empty(), "the command outlived the body");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,7 +53,17 @@ async fn answers<B: Body>(lab: &Lab<B>) -> Vec<String> {
         told.push(match lab.act(action).await {
             Ok(effect) => {
                 let part = |name: &str| effect.observed.get(name).cloned().unwrap_or_default();
-                let facts = ["content", "bytes", "truncated", "sha256", "before_sha256", "after_sha256", "stdout", "exit_code", "stdin"];
+                let facts = [
+                    "content",
+                    "bytes",
+                    "truncated",
+                    "sha256",
+                    "before_sha256",
+                    "after_sha256",
+                    "stdout",
+                    "exit_code",
+                    "stdin",
+                ];
                 let shown: Vec<String> = facts.iter().map(|name| part(name).to_string()).collect();
                 let text = format!("{:?} {}", effect.status, shown.join(" "));
                 text.replace(lab.root().to_str().unwrap(), "ROOT")
@@ -90,7 +100,10 @@ async fn the_simulator_is_deterministic_and_has_nothing_to_run() {
     assert_eq!((a.image.as_ref().unwrap().width, a.image.as_ref().unwrap().height), (25, 20));
     let fault = one.inspect(json!({"type":"shell_exec","command":"rm -rf x"})).await.unwrap_err();
     assert_eq!((fault.code, fault.hint.is_some()), (ErrorCode::ProgramNotFound, true));
-    assert_eq!(code(one.inspect(json!({"type":"shell_exec","command":"echo a > b"})).await), ErrorCode::NotYetSupported);
+    assert_eq!(
+        code(one.inspect(json!({"type":"shell_exec","command":"echo a > b"})).await),
+        ErrorCode::NotYetSupported
+    );
 }
 
 /// Awaits a future that is ready at once.

@@ -75,7 +75,7 @@ impl Demo {
     }
 
     fn perceive(&mut self) -> Result<()> {
-        self.call("look around", "body_os_perceive", json!({ "query": { "mode": "filesystem" } })).map(drop)
+        self.call("look around", "body_os_perceive", json!({ "mode": "filesystem" })).map(drop)
     }
 
     fn call(&mut self, step: &str, tool: &str, mut arguments: Value) -> Result<ToolResult> {

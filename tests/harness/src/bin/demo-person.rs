@@ -33,8 +33,12 @@ fn run() -> Result<()> {
     let mut person = Person::connect(&socket, password.as_deref().map(str::trim))?;
     loop {
         // Nothing to approve for a while is fine: the agent may be busy.
-        if person.approve(Duration::from_secs(30)).is_ok() {
+        if person.approve(Duration::from_secs(5)).is_ok() {
             say("pressed Approve");
+        } else if let Some(next) = person.find_text("Next of")? {
+            // What was decided stays on the screen until the person moves on.
+            person.click_on(next)?;
+            say("moved on to the next request");
         }
         std::thread::sleep(Duration::from_millis(500));
     }

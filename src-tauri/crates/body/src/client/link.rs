@@ -21,6 +21,8 @@ use crate::frame::{self, Answer, Envelope, Request};
 
 /// The self-test of the containment is part of the start.
 const START_LIMIT: Duration = Duration::from_secs(20);
+/// A host that takes no request for this long counts as lost.
+const SEND_LIMIT: Duration = Duration::from_secs(5);
 /// How long a cancelled act may take to report what it had done.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -41,9 +43,24 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, id: u64, body: Request) -> Result<(), Fault> {
-        frame::send(self.socket.as_fd(), &Envelope { id, body }, None, false)
-            .map_err(|error| lost(&format!("the body host takes no request: {error}")))
+    fn send(&self, envelope: &Envelope<Request>) -> std::io::Result<()> {
+        frame::send(self.socket.as_fd(), envelope, None, false)
+    }
+
+    /// Sends, waiting a while for room: the host reads at once, unless it hangs.
+    async fn send_patiently(&self, envelope: &Envelope<Request>) -> Result<(), Fault> {
+        let deadline = tokio::time::Instant::now() + SEND_LIMIT;
+        loop {
+            match self.send(envelope) {
+                Ok(()) => return Ok(()),
+                Err(error)
+                    if error.kind() == std::io::ErrorKind::WouldBlock && deadline > tokio::time::Instant::now() =>
+                {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                Err(error) => return Err(no_taker(&error)),
+            }
+        }
     }
 }
 
@@ -83,7 +100,7 @@ impl Link {
             Err(error) => return Err(fail(&error)),
         };
         let link = Self { shared, pid, reader: Some(reader) };
-        link.shared.send(0, Request::Start(config))?;
+        link.shared.send(&Envelope { id: 0, body: Request::Start(config) }).map_err(|error| no_taker(&error))?;
         let answer = wait_blocking(first, START_LIMIT)?;
         Ok((link, answer))
     }
@@ -97,7 +114,7 @@ impl Link {
     }
 
     pub(super) async fn look(&self, request: Request, limit: Duration) -> Result<Reply, Fault> {
-        let mut call = Call::place(&self.shared, request)?;
+        let mut call = Call::place(&self.shared, request).await?;
         let reply = tokio::time::timeout(limit, &mut call.reply).await;
         call.settle(reply.ok())
     }
@@ -111,11 +128,11 @@ impl Link {
         if cancel.is_cancelled() {
             return Err(Fault::new(ErrorCode::Cancelled, "cancelled before anything was done"));
         }
-        let mut call = Call::place(&self.shared, request)?;
+        let mut call = Call::place(&self.shared, request).await?;
         let reply = tokio::select! {
             reply = tokio::time::timeout(limit, &mut call.reply) => reply.ok(),
             () = cancel.cancelled() => {
-                self.shared.send(0, Request::Cancel { id: call.id })?;
+                self.shared.send_patiently(&Envelope { id: 0, body: Request::Cancel { id: call.id } }).await?;
                 tokio::time::timeout(CANCEL_LIMIT, &mut call.reply).await.ok()
             }
         };
@@ -142,7 +159,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn place(shared: &'a Shared, request: Request) -> Result<Self, Fault> {
+    async fn place(shared: &'a Shared, request: Request) -> Result<Self, Fault> {
         let id = shared.next.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
         shared.waiting().insert(id, sender);
@@ -151,7 +168,7 @@ impl<'a> Call<'a> {
         if shared.lost.load(Ordering::Acquire) {
             return Err(lost("the body host has ended"));
         }
-        shared.send(id, request)?;
+        shared.send_patiently(&Envelope { id, body: request }).await?;
         Ok(call)
     }
 
@@ -171,7 +188,7 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.shared.waiting().remove(&self.id);
         if !self.settled && !self.shared.lost.load(Ordering::Acquire) {
-            let _ = self.shared.send(0, Request::Cancel { id: self.id });
+            let _ = self.shared.send(&Envelope { id: 0, body: Request::Cancel { id: self.id } });
         }
     }
 }
@@ -210,11 +227,8 @@ fn command(program: &Path, config: &BodyConfig, socket: OwnedFd) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(socket).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir("/");
-    let optional = [
-        ("DISPLAY", &config.display),
-        ("XAUTHORITY", &config.xauthority),
-        ("AT_SPI_BUS_ADDRESS", &config.at_spi_bus),
-    ];
+    let optional =
+        [("DISPLAY", &config.display), ("XAUTHORITY", &config.xauthority), ("AT_SPI_BUS_ADDRESS", &config.at_spi_bus)];
     for (name, value) in optional {
         if let Some(value) = value {
             command.env(name, value);
@@ -239,7 +253,10 @@ fn wait_blocking(mut first: oneshot::Receiver<Reply>, limit: Duration) -> Result
     }
 }
 
+fn no_taker(error: &std::io::Error) -> Fault {
+    lost(&format!("the body host takes no request: {error}"))
+}
+
 fn lost(message: &str) -> Fault {
-    Fault::new(ErrorCode::BodyLost, message)
-        .hint("what was in flight may have happened; look before you do it again")
+    Fault::new(ErrorCode::BodyLost, message).hint("what was in flight may have happened; look before you do it again")
 }

@@ -18,9 +18,8 @@ use crate::{Program, Script};
 const SHELL: &str = "/bin/sh";
 const MAX_PROGRAM: u64 = 512 * 1024 * 1024;
 const MAX_SCRIPTS: usize = 16;
-const INTERPRETERS: [&str; 14] = [
-    "sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby", "php", "lua", "make", "source", ".",
-];
+const INTERPRETERS: [&str; 14] =
+    ["sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby", "php", "lua", "make", "source", "."];
 
 /// A command, resolved.
 #[derive(Debug)]
@@ -175,7 +174,8 @@ fn scripts(root: &Root, cwd: &Place, shell: &ShellExec) -> Vec<Script> {
 }
 
 fn split_words(text: &str) -> Vec<String> {
-    let separator = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '<' | '>' | '`' | '"' | '\'');
+    let separator =
+        |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '<' | '>' | '`' | '"' | '\'');
     text.split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 

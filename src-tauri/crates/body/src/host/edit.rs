@@ -70,8 +70,11 @@ fn put_back(mut draft: Draft<'_>, folder: &OwnedFd, name: &str, planned: &Planne
         draft.keep = true;
         return Err(Fault::new(
             ErrorCode::StateChanged,
-            format!("{} was changed meanwhile and could not be put back ({error}); it is kept beside it in {}",
-                escape_line(path), draft.name),
+            format!(
+                "{} was changed meanwhile and could not be put back ({error}); it is kept beside it in {}",
+                escape_line(path),
+                draft.name
+            ),
         ));
     }
     let ours = draft.content(planned.after.len() as u64).is_some_and(|out| out == planned.after);

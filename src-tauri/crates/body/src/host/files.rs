@@ -123,8 +123,7 @@ impl Root {
         let relative = if relative.is_empty() { "." } else { relative };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         // EAGAIN: something was renamed on the way, and the kernel could not be sure. Once more, then no.
-        let open =
-            || rustix::fs::openat2(&self.fd, relative, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        let open = || rustix::fs::openat2(&self.fd, relative, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
         match open() {
             Err(Errno::AGAIN) => open(),
             other => other,
@@ -148,9 +147,8 @@ impl Root {
 
     /// Opens a regular file with one link, without ever waiting on a pipe or waking a device.
     pub(crate) fn regular(&self, place: &Place) -> Result<(File, Stat), Fault> {
-        let fd = self
-            .open_at(&place.relative, OFlags::PATH | OFlags::NOFOLLOW)
-            .map_err(|e| fault_of(e, &place.absolute))?;
+        let fd =
+            self.open_at(&place.relative, OFlags::PATH | OFlags::NOFOLLOW).map_err(|e| fault_of(e, &place.absolute))?;
         let stat = regular_stat(&fd, &place.absolute)?;
         let file = reopen(&fd).map_err(|e| fault_of(e, &place.absolute))?;
         Ok((file, stat))

@@ -34,7 +34,8 @@ pub(crate) fn none() -> GitState {
 
 /// Where `core.hooksPath` points, if into the workspace: relative to the root.
 pub(crate) fn hooks_folder(root: &Root, repository: &str) -> Option<String> {
-    let config = root.place(&if repository.is_empty() { ".git/config".to_owned() } else { format!("{repository}/.git/config") });
+    let config =
+        root.place(&if repository.is_empty() { ".git/config".to_owned() } else { format!("{repository}/.git/config") });
     let (file, _) = root.regular(&config).ok()?;
     let bytes = super::files::read_whole(&file, 1024 * 1024, &config.absolute).ok()?;
     let hooks = parse_config(&bytes)?.string("core.hooksPath")?.to_str().ok()?.to_owned();

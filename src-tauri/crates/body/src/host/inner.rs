@@ -113,9 +113,11 @@ fn start(spec: &Spec) -> Report {
         }
     };
     match child.wait() {
-        Ok(status) => {
-            Report::Ended { exit_code: status.code(), signal: status.signal(), survivors: survivors(std::process::id()) }
-        }
+        Ok(status) => Report::Ended {
+            exit_code: status.code(),
+            signal: status.signal(),
+            survivors: survivors(std::process::id()),
+        },
         Err(error) => Report::NotStarted { what: NotStarted::Refused, message: error.to_string() },
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::{Access, AtFlags, Dir, FileType, Stat};
 use serde_json::{Value, json};
 
 use super::files::{Place, Root, fault_of, io_fault, read_at_most};
-use crate::{LineEnding, Limits};
+use crate::{Limits, LineEnding};
 
 /// A listing hashes no more than this in total, so that it stays quick.
 const HASH_TOTAL: u64 = 16 * 1024 * 1024;
@@ -20,7 +20,8 @@ const MAX_DEPTH: u8 = 8;
 /// Reads a part of a regular file.
 pub(crate) fn read(root: &Root, place: &Place, read: &FileRead) -> Result<Value, Fault> {
     let (file, stat) = root.regular(place)?;
-    let more = read_at_most(&file, read.offset, read.limit.saturating_add(1)).map_err(|e| io_fault(&e, &place.absolute))?;
+    let more =
+        read_at_most(&file, read.offset, read.limit.saturating_add(1)).map_err(|e| io_fault(&e, &place.absolute))?;
     let limit = usize::try_from(read.limit).unwrap_or(usize::MAX);
     let truncated = more.len() > limit;
     let bytes = more.get(..limit.min(more.len())).unwrap_or_default();

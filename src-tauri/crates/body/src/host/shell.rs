@@ -47,7 +47,13 @@ enum Cut {
 }
 
 /// Waits for a command and tells what came of it.
-pub(crate) fn finish(running: Running, spec: &Spec, stdin: bool, bounds: Bounds, cancel: &Cancel) -> Result<Effect, Fault> {
+pub(crate) fn finish(
+    running: Running,
+    spec: &Spec,
+    stdin: bool,
+    bounds: Bounds,
+    cancel: &Cancel,
+) -> Result<Effect, Fault> {
     let started = Instant::now();
     let Running { mut child, report } = running;
     let (events, wait) = sync_channel(8);
@@ -111,7 +117,8 @@ impl Outcome {
             }
             (Some(Cut::Output), _) => {
                 let message = format!("ended after more than {} bytes of output", bounds.output_bytes);
-                let fault = Fault::new(ErrorCode::TooLarge, message).hint("send the output into a file of the workspace");
+                let fault =
+                    Fault::new(ErrorCode::TooLarge, message).hint("send the output into a file of the workspace");
                 (OutcomeStatus::Partial, Some(fault))
             }
         };
@@ -221,4 +228,3 @@ fn signal_name(signal: i32) -> String {
     };
     format!("SIG{name}")
 }
-

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::action::{FileEdit, ShellExec};
+use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
     Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
     canonical_digest,
@@ -152,18 +152,13 @@ impl Host {
         let processes = self.config.limits.processes;
         let found = command::resolve(&self.root, &cwd, shell, &self.config.env_allow, processes, &self.programs)?;
         let env = found.spec.env.clone();
-        let review =
-            Review::Command { program: found.program, scripts: found.scripts, cwd: cwd.absolute.clone(), env };
+        let review = Review::Command { program: found.program, scripts: found.scripts, cwd: cwd.absolute.clone(), env };
         let resolved = TypedAction { target: cwd.absolute, ..action.clone() };
         // Nothing is known of a command's effects before it has run once.
         Ok((inspection(resolved, found.binding, review, Value::Null), Ready::Shell(found.spec)))
     }
 
-    fn inspect_edit(
-        &self,
-        action: &TypedAction,
-        edit: &FileEdit,
-    ) -> Result<(Inspection, Ready), Fault> {
+    fn inspect_edit(&self, action: &TypedAction, edit: &FileEdit) -> Result<(Inspection, Ready), Fault> {
         let place = self.root.resolve(&action.target)?;
         let planned = edit::plan(&self.root, &place, edit, self.config.limits.edit_bytes)?;
         let (before, first_foreign_byte) = lossless_text(&planned.before);
@@ -176,8 +171,7 @@ impl Host {
             bytes_after: planned.after.len() as u64,
             runs_later: runs_later(&place.relative),
         };
-        let binding =
-            json!({ "type": "file_edit", "path": place.absolute, "before_sha256": planned.before_sha256 });
+        let binding = json!({ "type": "file_edit", "path": place.absolute, "before_sha256": planned.before_sha256 });
         let prediction = json!({ "after_sha256": Digest::of(&planned.after), "bytes": planned.after.len() });
         let mut resolved = TypedAction { target: place.absolute.clone(), ..action.clone() };
         if let Params::FileEdit(edit) = &mut resolved.params {
@@ -224,7 +218,10 @@ impl Host {
                 edit::replace(&self.root, &place, &planned)?;
                 let after = Digest::of(&planned.after);
                 let bytes = planned.after.len();
-                (json!({ "path": place.absolute, "before_sha256": planned.before_sha256, "after_sha256": after, "bytes": bytes }), None)
+                (
+                    json!({ "path": place.absolute, "before_sha256": planned.before_sha256, "after_sha256": after, "bytes": bytes }),
+                    None,
+                )
             }
             (Ready::Read(place), Params::FileRead(wanted)) => (read::read(&self.root, &place, wanted)?, None),
             (Ready::Capture(monitor, region), Params::ScreenCapture(wanted)) => {
@@ -256,19 +253,34 @@ impl Host {
         };
         let held = held::held(&self.root);
         let running = sandbox.start(&self.spawner, &self.root, &held, spec, shell.stdin.as_deref())?;
-        shell::finish(running, spec, shell.stdin.is_some(), bounds, cancel)
+        let mut effect = shell::finish(running, spec, shell.stdin.is_some(), bounds, cancel)?;
+        // What exists is held; what a command makes new can only be told.
+        let made: Vec<String> = held::held(&self.root)
+            .places
+            .into_iter()
+            .filter(|(path, read_only)| *read_only && !held.places.iter().any(|(held, _)| held == path))
+            .map(|(path, _)| self.root.place(&path).absolute)
+            .collect();
+        if let Value::Object(observed) = &mut effect.observed {
+            observed.insert("runs_later_created".to_owned(), json!(made));
+        }
+        Ok(effect)
     }
 
     fn health(&self) -> Vec<HealthCheck> {
         let contained = self.info.level == SandboxLevel::Bubblewrap;
         let facts: Vec<String> = self.info.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         let advice = "install bubblewrap and allow user namespaces; commands are refused until then";
-        let sandbox = check("sandbox", if contained { CheckStatus::Ok } else { CheckStatus::Failed }, facts.join("; "), advice);
+        let sandbox =
+            check("sandbox", if contained { CheckStatus::Ok } else { CheckStatus::Failed }, facts.join("; "), advice);
         let screen = match self.screen.monitors() {
             Ok(monitors) => check("display", CheckStatus::Ok, format!("{} monitor(s)", monitors.len()), ""),
-            Err(fault) => {
-                check("display", CheckStatus::Warning, fault.message, "start it in a desktop session to let agents see the screen")
-            }
+            Err(fault) => check(
+                "display",
+                CheckStatus::Warning,
+                fault.message,
+                "start it in a desktop session to let agents see the screen",
+            ),
         };
         vec![sandbox, screen]
     }
@@ -310,7 +322,9 @@ fn self_test(sandbox: &Sandbox, spawner: &Spawner, root: &Root) -> Result<(), St
     match lines[..] {
         ["0", ..] => Err("commands would run as root".to_owned()),
         [_, network, _, _] if own("net").as_os_str() == network => Err("commands would have the network".to_owned()),
-        [_, _, processes, _] if own("pid").as_os_str() == processes => Err("commands would see other processes".to_owned()),
+        [_, _, processes, _] if own("pid").as_os_str() == processes => {
+            Err("commands would see other processes".to_owned())
+        }
         [_, _, _, "CapEff:\tCapBnd:\t"] => Ok(()),
         _ => Err(format!("the self-test failed: {}", effect.observed)),
     }

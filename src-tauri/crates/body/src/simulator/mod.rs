@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bodyguard_policy::ViewScope;
+use bodyguard_protocol::action::FileEdit;
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
     Digest, ErrorCode, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, Params, PerceptionQuery,
@@ -157,11 +158,19 @@ impl SimulatorBody {
                 resolved.target = world.absolute_folder(&action.target)?;
                 let argv = shell::argv(shell)?;
                 let name = shell::builtin(&argv)?.to_owned();
-                let program =
-                    Program { path: format!("/bin/{name}"), sha256: Digest::of(name.as_bytes()), name, inside_workspace: false };
+                let program = Program {
+                    path: format!("/bin/{name}"),
+                    sha256: Digest::of(name.as_bytes()),
+                    name,
+                    inside_workspace: false,
+                };
                 let binding = json!({ "type": "shell_exec", "cwd": resolved.target, "program": program.path });
                 let env = shell.env.clone();
-                (binding, Review::Command { program, scripts: Vec::new(), cwd: resolved.target.clone(), env }, Value::Null)
+                (
+                    binding,
+                    Review::Command { program, scripts: Vec::new(), cwd: resolved.target.clone(), env },
+                    Value::Null,
+                )
             }
             Params::FileRead(_) => {
                 resolved.target = world.absolute(&action.target)?;
@@ -171,26 +180,7 @@ impl SimulatorBody {
             }
             Params::FileEdit(edit) => {
                 resolved.target = world.absolute(&action.target)?;
-                let before = world.file(&action.target)?;
-                let digest = Digest::of(before);
-                if edit.before_sha256.as_ref().is_some_and(|expected| *expected != digest) {
-                    let message = format!("the file has {digest}");
-                    return Err(Fault::new(ErrorCode::BeforeHashMismatch, message).at("action.params.before_sha256"));
-                }
-                let after = apply_edits(before, &edit.edits, self.limits.edit_bytes)?;
-                edit.before_sha256 = Some(digest.clone());
-                let (text, first_foreign_byte) = lossless_text(before);
-                let review = Review::Edit {
-                    path: resolved.target.clone(),
-                    before: text,
-                    after: lossless_text(&after).0,
-                    first_foreign_byte,
-                    bytes_before: before.len() as u64,
-                    bytes_after: after.len() as u64,
-                    runs_later: runs_later(&resolved.target),
-                };
-                let binding = json!({ "type": "file_edit", "path": resolved.target, "before_sha256": digest });
-                (binding, review, json!({ "after_sha256": Digest::of(&after), "bytes": after.len() }))
+                self.resolve_edit(&resolved.target, world.file(&action.target)?, edit)?
             }
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
@@ -207,8 +197,32 @@ impl SimulatorBody {
         Ok(Inspection { resolved, binding, review, prediction })
     }
 
+    /// Binding, review and prediction of an edit; fills in `before_sha256`.
+    fn resolve_edit(&self, path: &str, before: &[u8], edit: &mut FileEdit) -> Result<(Value, Review, Value), Fault> {
+        let digest = Digest::of(before);
+        if edit.before_sha256.as_ref().is_some_and(|expected| *expected != digest) {
+            let message = format!("the file has {digest}");
+            return Err(Fault::new(ErrorCode::BeforeHashMismatch, message).at("action.params.before_sha256"));
+        }
+        let after = apply_edits(before, &edit.edits, self.limits.edit_bytes)?;
+        edit.before_sha256 = Some(digest.clone());
+        let (text, first_foreign_byte) = lossless_text(before);
+        let review = Review::Edit {
+            path: path.to_owned(),
+            before: text,
+            after: lossless_text(&after).0,
+            first_foreign_byte,
+            bytes_before: before.len() as u64,
+            bytes_after: after.len() as u64,
+            runs_later: runs_later(path),
+        };
+        let binding = json!({ "type": "file_edit", "path": path, "before_sha256": digest });
+        Ok((binding, review, json!({ "after_sha256": Digest::of(&after), "bytes": after.len() })))
+    }
+
     fn still(&self, resolved: &TypedAction, bound: &Digest) -> Result<(), Fault> {
-        let changed = |why: &str| Fault::new(ErrorCode::StateChanged, format!("it is no longer what was approved: {why}"));
+        let changed =
+            |why: &str| Fault::new(ErrorCode::StateChanged, format!("it is no longer what was approved: {why}"));
         let now = self.resolve(resolved).map_err(|fault| changed(&fault.message))?;
         if now.resolved == *resolved && canonical_digest(&now.binding)? == *bound {
             return Ok(());

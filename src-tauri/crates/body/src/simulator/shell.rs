@@ -36,6 +36,7 @@ impl Ran {
             "exit_code": self.exit_code,
             "signal": null,
             "survivors_ended": [],
+            "runs_later_created": [],
         })
     }
 }

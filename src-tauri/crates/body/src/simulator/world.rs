@@ -110,7 +110,8 @@ impl World {
             let parts: Vec<&str> = rest.split('/').collect();
             for level in 1..=parts.len().min(usize::from(depth)) {
                 let Some(shown) = parts.get(..level) else { continue };
-                let relative = if folder.is_empty() { shown.join("/") } else { format!("{folder}/{}", shown.join("/")) };
+                let relative =
+                    if folder.is_empty() { shown.join("/") } else { format!("{folder}/{}", shown.join("/")) };
                 let absolute = self.join(&relative);
                 let whole = level == parts.len();
                 let hash = (whole && bytes.len() as u64 <= hash_bytes).then(|| Digest::of(bytes));
@@ -137,7 +138,11 @@ pub(super) fn monitor() -> MonitorInfo {
 }
 
 /// A gradient, so that each region looks like itself and like no other.
-pub(super) fn picture(monitor: &MonitorInfo, region: Option<[u32; 4]>, capture: &ScreenCapture) -> Result<Image, Fault> {
+pub(super) fn picture(
+    monitor: &MonitorInfo,
+    region: Option<[u32; 4]>,
+    capture: &ScreenCapture,
+) -> Result<Image, Fault> {
     let region = region_of(monitor, region)?;
     let (left, top) = (u32::try_from(region.x).unwrap_or(0), u32::try_from(region.y).unwrap_or(0));
     let mut rgb = Vec::new();

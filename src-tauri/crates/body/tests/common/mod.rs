@@ -12,12 +12,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bodyguard_body::{Body, BodyConfig, Effect, HostBody, Inspection, Perception, Permit};
 use bodyguard_policy::{
-    Containment, Draft, Expectation, KeyList, Operation, Policy, Request, Resource, Signer, accept, issue_by_policy,
+    Authorized, Containment, Decision, Draft, Expectation, KeyList, Operation, Policy, Request, Resource, Signer,
+    accept, issue_by_policy,
 };
 use bodyguard_protocol::action::ActRequest;
 use bodyguard_protocol::{
-    ActionType, BlockKind, Clock, ErrorCode, Fault, Moment, OutcomeStatus, PerceptionQuery, SessionId, StateProfile,
-    Timestamp, TraceId, TypedAction, canonical_digest,
+    ActionType, Block, BlockKind, Clock, ErrorCode, Fault, Moment, OutcomeStatus, PerceptionQuery, SessionId,
+    StateProfile, Timestamp, TraceId, TypedAction, canonical_digest,
 };
 use bodyguard_trace::{IntentRecord, Log, OutcomeRecord, Record, SessionBegan};
 use serde_json::Value;
@@ -95,7 +96,8 @@ pub(crate) async fn lab_with(change: impl FnOnce(&mut BodyConfig)) -> Lab<HostBo
 impl<B: Body> Lab<B> {
     pub(crate) async fn around(body: B, folder: tempfile::TempDir, root: &str) -> Self {
         let log = Log::open(&folder.path().join("data"), Arc::new(SystemClock)).unwrap();
-        let (session, trace) = (SessionId::from_random([7; 16]), "01JBDYGRD00000000000000000".parse::<TraceId>().unwrap());
+        let (session, trace) =
+            (SessionId::from_random([7; 16]), "01JBDYGRD00000000000000000".parse::<TraceId>().unwrap());
         let began = SessionBegan {
             session_id: session.clone(),
             trace_id: trace.clone(),
@@ -145,7 +147,7 @@ impl<B: Body> Lab<B> {
         std::fs::read(self.root().join(name)).unwrap()
     }
 
-    fn decide(&self, operation: Operation, resource: Resource) -> bodyguard_policy::Decision {
+    fn decide(&self, operation: Operation, resource: Resource) -> Decision {
         let (workspace, agent) = ("lab".parse().unwrap(), "tester".parse().unwrap());
         let containment = Containment::Reduced;
         self.policy.decide(&Request { workspace: &workspace, agent: &agent, operation, resource, containment })
@@ -153,6 +155,39 @@ impl<B: Body> Lab<B> {
 
     pub(crate) async fn inspect(&self, action: Value) -> Result<Inspection, Fault> {
         self.body.inspect(&ActRequest::parse(&action)?.action).await
+    }
+
+    /// Signed by the policy where the action changes something, else the right to read.
+    fn authorize(
+        &self,
+        action: &TypedAction,
+        decision: &Decision,
+        expect: &Expectation,
+    ) -> (Authorized, Option<Block>) {
+        if !action.kind.is_destructive() {
+            return (decision.allow_read(expect).unwrap(), None);
+        }
+        let draft = Draft {
+            kind: BlockKind::Act,
+            action_digest: expect.action_digest.clone(),
+            state_before: expect.state_before.clone(),
+            binding_digest: expect.binding_digest.clone(),
+            shown_digest: expect.action_digest.clone(),
+            sandbox_digest: expect.sandbox_digest.clone(),
+            policy_digest: expect.policy_digest.clone(),
+            agent_id: expect.agent_id.clone(),
+            session_id: self.session.clone(),
+            trace_id: self.trace.clone(),
+            ask_id: None,
+            policy_id: decision.policy_id(),
+        };
+        let now = SystemClock.now();
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&self.nonce.fetch_add(1, Ordering::Relaxed).to_ne_bytes());
+        let block = issue_by_policy(&self.signer, draft, decision, now.wall, 60_000, nonce).unwrap();
+        let mut keys = KeyList::new();
+        keys.add_signer(&self.signer);
+        (accept(&block, &keys, expect, now).unwrap(), Some(block))
     }
 
     /// The whole way to a permit.
@@ -166,7 +201,7 @@ impl<B: Body> Lab<B> {
             kind: BlockKind::Act,
             action_digest: action_digest.clone(),
             state_before: state.clone(),
-            binding_digest: binding_digest.clone(),
+            binding_digest,
             shown_digest: None,
             sandbox_digest: self.body.sandbox().digest,
             policy_digest: self.policy.digest().clone(),
@@ -176,31 +211,7 @@ impl<B: Body> Lab<B> {
             ask_id: None,
             approved_boot_ms: None,
         };
-        let (authorized, block) = if action.kind.is_destructive() {
-            let draft = Draft {
-                kind: BlockKind::Act,
-                action_digest: action_digest.clone(),
-                state_before: state.clone(),
-                binding_digest,
-                shown_digest: action_digest.clone(),
-                sandbox_digest: expect.sandbox_digest.clone(),
-                policy_digest: expect.policy_digest.clone(),
-                agent_id: expect.agent_id.clone(),
-                session_id: self.session.clone(),
-                trace_id: self.trace.clone(),
-                ask_id: None,
-                policy_id: decision.policy_id(),
-            };
-            let now = SystemClock.now();
-            let mut nonce = [0; 16];
-            nonce[..8].copy_from_slice(&self.nonce.fetch_add(1, Ordering::Relaxed).to_ne_bytes());
-            let block = issue_by_policy(&self.signer, draft, &decision, now.wall, 60_000, nonce).unwrap();
-            let mut keys = KeyList::new();
-            keys.add_signer(&self.signer);
-            (accept(&block, &keys, &expect, now).unwrap(), Some(block))
-        } else {
-            (decision.allow_read(&expect).unwrap(), None)
-        };
+        let (authorized, block) = self.authorize(action, &decision, &expect);
         let intent = IntentRecord {
             session_id: self.session.clone(),
             trace_id: self.trace.clone(),
@@ -250,12 +261,9 @@ impl<B: Body> Lab<B> {
 
 fn resource(action: &TypedAction) -> Resource {
     match action.kind {
-        ActionType::ShellExec => Resource::Command {
-            program: None,
-            text: "test".to_owned(),
-            cwd_inside_workspace: true,
-            network: false,
-        },
+        ActionType::ShellExec => {
+            Resource::Command { program: None, text: "test".to_owned(), cwd_inside_workspace: true, network: false }
+        }
         ActionType::ScreenCapture => Resource::Screen { monitor: action.target.clone() },
         _ => Resource::Path { path: action.target.clone(), inside_workspace: true, runs_later: false },
     }

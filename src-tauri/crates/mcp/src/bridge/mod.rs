@@ -129,14 +129,14 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
             let up = reader.is_some();
             tokio::select! {
                 line = self.input.next(), if room => match line {
-                    Ok(Some(line)) => self.from_client(line).await?,
+                    Ok(Some(line)) => self.take_client_line(line).await?,
                     Ok(None) => return self.last_answers().await,
                     Err(error) => {
                         tracing::warn!(%error, "standard input broke");
                         return self.last_answers().await;
                     }
                 },
-                line = next_line(reader) => self.from_server(line).await?,
+                line = next_line(reader) => self.take_server_line(line).await?,
                 wrote = write_some(writer, self.outgoing.front(), self.written), if up && !self.outgoing.is_empty() => {
                     self.wrote(wrote).await?;
                 },
@@ -146,7 +146,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
         }
     }
 
-    async fn from_client(&mut self, line: Line) -> io::Result<()> {
+    async fn take_client_line(&mut self, line: Line) -> io::Result<()> {
         let (judged, line) = match line {
             Line::TooLong { bytes, id } => (Err(Refusal::too_large(id, bytes)), Vec::new()),
             Line::Whole(line) | Line::Rest(line) => (check(&line), line),
@@ -171,7 +171,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
         }
     }
 
-    async fn from_server(&mut self, line: io::Result<Option<Line>>) -> io::Result<()> {
+    async fn take_server_line(&mut self, line: io::Result<Option<Line>>) -> io::Result<()> {
         match line {
             Ok(Some(Line::Whole(line))) => match self.memory.note_server(&line) {
                 FromServer::Pass => self.say(&[&line[..], b"\n"].concat()).await,
@@ -267,7 +267,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
             }
             let writes = !self.outgoing.is_empty();
             tokio::select! {
-                line = link.lines.next() => self.from_server(line).await?,
+                line = link.lines.next() => self.take_server_line(line).await?,
                 wrote = write_some(Some(&mut link.write), self.outgoing.front(), self.written), if writes => {
                     self.wrote(wrote).await?;
                 }

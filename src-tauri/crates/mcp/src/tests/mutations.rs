@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::scripted::{House, session_of};
 use super::wire::{Wire, call, initialize};
@@ -90,7 +90,7 @@ fn mutated_messages_never_end_the_connection() {
         let wire = Wire::ready(&house).await;
         (house, wire)
     });
-    let wire = std::cell::RefCell::new(wire);
+    let wire = tokio::sync::Mutex::new(wire);
     let marker = std::cell::Cell::new(1_000_000_u64);
     let lines =
         proptest::collection::vec((proptest::sample::select(seeds()), proptest::collection::vec(change(), 0..5)), 1..6);
@@ -100,7 +100,7 @@ fn mutated_messages_never_end_the_connection() {
             let id = marker.get() + 1;
             marker.set(id);
             runtime.block_on(async {
-                let mut wire = wire.borrow_mut();
+                let mut wire = wire.lock().await;
                 for (mut text, changes) in lines {
                     changes.iter().for_each(|change| apply(&mut text, change));
                     text.push(b'\n');
@@ -110,7 +110,7 @@ fn mutated_messages_never_end_the_connection() {
                 loop {
                     let answer = wire.next().await;
                     assert_eq!(answer["jsonrpc"], "2.0");
-                    if answer["id"] == Value::from(id) {
+                    if answer["id"] == id {
                         assert_eq!(answer["result"]["isError"], false);
                         break;
                     }

@@ -183,7 +183,9 @@ impl Display {
             if self.has_title(window) {
                 return Ok(Some(window));
             }
-            let Some(tree) = self.connection.query_tree(window).ok().and_then(|cookie| cookie.reply().ok()) else { break };
+            let Some(tree) = self.connection.query_tree(window).ok().and_then(|cookie| cookie.reply().ok()) else {
+                break;
+            };
             window = tree.parent;
         }
         Ok(None)

@@ -1,7 +1,7 @@
 //! Remembering which window was focused before one of ours was.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bodyguard_protocol::Fault;

@@ -128,7 +128,8 @@ impl Screen {
 /// The region of a monitor that was asked for.
 pub(crate) fn region_of(monitor: &MonitorInfo, region: Option<[u32; 4]>) -> Result<Rect, Fault> {
     let Some([x, y, width, height]) = region else { return Ok(Rect::whole(monitor)) };
-    let fits = |from: u32, length: u32, whole: u32| length > 0 && from.checked_add(length).is_some_and(|end| end <= whole);
+    let fits =
+        |from: u32, length: u32, whole: u32| length > 0 && from.checked_add(length).is_some_and(|end| end <= whole);
     if !fits(x, width, monitor.width) || !fits(y, height, monitor.height) {
         let message = format!("the region must lie within {} × {} pixels", monitor.width, monitor.height);
         return Err(Fault::invalid("action.params.region", message));

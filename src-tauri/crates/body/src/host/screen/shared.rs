@@ -71,9 +71,8 @@ impl Pixels for SharedMemory<'_> {
         let corner = |n: i32| i16::try_from(n).map_err(no_display);
         let (x, y, width, height) = (corner(area.x)?, corner(area.y)?, side(area.width)?, side(area.height)?);
         let format = u8::from(ImageFormat::Z_PIXMAP);
-        let reply = connection
-            .shm_get_image(root, x, y, width, height, u32::MAX, format, segment.id, 0)
-            .map_err(no_display)?;
+        let reply =
+            connection.shm_get_image(root, x, y, width, height, u32::MAX, format, segment.id, 0).map_err(no_display)?;
         reply.reply().map_err(no_display)?;
         let mut bytes = vec![0; length];
         segment.memory.read_exact_at(&mut bytes, 0).map_err(no_display)?;
