@@ -8,6 +8,7 @@ use bodyguard_protocol::action::ActRequest;
 use bodyguard_protocol::ui::AskState;
 use bodyguard_protocol::{
     ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, OutcomeStatus, Provenance, StateHash,
+    TypedAction,
 };
 use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
 use serde_json::{Value, json};
@@ -167,9 +168,12 @@ async fn open(
     let origin = Origin::Agent { session: Arc::clone(session), facts };
     let ask = if asks {
         let frame = review::Frame { id: id.clone(), asked_at: now.wall, ttl_ms, words };
-        let view = review::decision_view(session, &admitted, frame)?;
+        // Secrets in variables and input are shown and stored as commitments; the exact action stays
+        // in memory, and its digest is what is signed.
+        let (subject, _) = core.log.redactor().action(admitted.action())?;
+        let shown: TypedAction = serde_json::from_value(subject.clone()).map_err(|e| Fault::internal(e.to_string()))?;
+        let view = review::decision_view(session, &admitted, &shown.params, frame)?;
         let ask = Arc::new(Ask::new(id, true, origin, view.digest()?, now, ttl_ms));
-        let subject = serde_json::to_value(admitted.action()).map_err(|e| Fault::internal(e.to_string()))?;
         let context = json!({ "binding": admitted.inspection.binding, "prediction": admitted.inspection.prediction });
         ask::record_ask(core, &ask, admitted.action_digest.clone(), Opening { subject, context, view }).await?;
         ask

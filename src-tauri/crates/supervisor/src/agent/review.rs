@@ -14,6 +14,8 @@ use crate::session::Session;
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
+/// Characters of a command that still fit a headline.
+const SHORT_COMMAND: usize = 64;
 
 /// What a decision carries beside the action.
 pub(crate) struct Frame {
@@ -23,16 +25,21 @@ pub(crate) struct Frame {
     pub(crate) words: Option<String>,
 }
 
-/// The decision as it is shown and signed.
+/// The decision as it is shown and signed. `params` are the action's, with secrets as commitments.
 ///
 /// # Errors
 /// `too_long_to_review` where it can't be shown whole.
-pub(crate) fn decision_view(session: &Session, admitted: &Admitted, frame: Frame) -> Result<DecisionView, Fault> {
+pub(crate) fn decision_view(
+    session: &Session,
+    admitted: &Admitted,
+    params: &Params,
+    frame: Frame,
+) -> Result<DecisionView, Fault> {
     let action = admitted.action();
     let review = &admitted.inspection.review;
-    let contents = contents(&action.params, review)?;
+    let contents = contents(params, review)?;
     let mut facts = workspace_facts(session);
-    facts.extend(action_facts(&action.params, review, &action.target));
+    facts.extend(action_facts(params, review, &action.target));
     facts.extend(
         admitted.sandbox.facts.iter().filter(|_| matches!(review, Review::Command { .. })).map(|(l, v)| fact(l, v)),
     );
@@ -43,12 +50,12 @@ pub(crate) fn decision_view(session: &Session, admitted: &Admitted, frame: Frame
     Ok(DecisionView {
         ask_id: frame.id,
         kind: DecisionKind::Act,
-        headline: headline(session, &action.params, review),
+        headline: headline(session, params, review),
         requester: session.agent_id(),
         session_id: Some(session.id.clone()),
         contents,
         facts,
-        warnings: warnings(admitted, &action.params, review),
+        warnings: warnings(admitted, params, review),
         agent_words: frame.words.as_deref().map(escape_text),
         why: escape_line(why),
         policy_id: admitted.decision.policy_id(),
@@ -75,9 +82,7 @@ fn headline(session: &Session, params: &Params, review: &Review) -> String {
     let agent = &session.agent;
     let place = &session.workspace.name;
     match (params, review) {
-        (Params::ShellExec(_), Review::Command { program, .. }) => {
-            format!("{agent} wants to run a command in {place}: {}", escape_line(&program.name))
-        }
+        (Params::ShellExec(shell), _) => format!("{agent} wants to run {} in {place}", command_phrase(shell)),
         (Params::FileEdit(_), Review::Edit { path, .. }) => {
             format!("{agent} wants to change {} in {place}", escape_line(file_name(path)))
         }
@@ -88,6 +93,23 @@ fn headline(session: &Session, params: &Params, review: &Review) -> String {
             format!("{agent} wants to read {} in {place}", escape_line(file_name(path)))
         }
         _ => format!("{agent} wants to act in {place}"),
+    }
+}
+
+/// A short command itself; of a long one its size, because half a command misleads.
+fn command_phrase(shell: &ShellExec) -> String {
+    let exact = match (&shell.command, &shell.argv) {
+        (Some(command), _) => command.trim_end().to_owned(),
+        (None, argv) => argv.as_deref().unwrap_or_default().join(" "),
+    };
+    let lines = exact.lines().count();
+    let shown = escape_line(&exact);
+    if lines <= 1 && shown.chars().count() <= SHORT_COMMAND {
+        format!("“{shown}”")
+    } else if lines <= 1 {
+        format!("a command of {} characters", exact.chars().count())
+    } else {
+        format!("a command of {lines} lines")
     }
 }
 
