@@ -54,7 +54,7 @@ state_home() { printf '%s/bodyguard-dev' "${XDG_STATE_HOME:-$HOME/.local/state}"
 on_virtual_desktop() { # HOME [OPTIONS…] -- CMD…
   local home=$1
   shift
-  mkdir -p "$home"
+  (umask 077 && mkdir -p "$home")
   "$TARGET/debug/virtual-desktop" --home "$home" "$@"
 }
 
@@ -88,6 +88,8 @@ demo_password() { # FILE
 
 demo_workspace() { # FOLDER
   mkdir "$1/workspace"
+  # Root has commands step down to another user, who must get as far as the workspace.
+  if [ "$(id -u)" -eq 0 ]; then chmod 711 "$1" && chmod 755 "$1/workspace"; fi
   printf 'Shopping\n- bread\n- milk\n' >"$1/workspace/notes.md"
   "$TARGET/debug/bodyguard" init --data "$1/data" --workspace "demo=$1/workspace" --agent demo
 }

@@ -2,14 +2,17 @@
 //! speaks only MCP, and a person who sees and acts by VNC only.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use harness::{Agent, App, AppOptions, Desktop, Person, StdioAgent, ToolResult, Workspace};
+use harness::{Agent, App, AppOptions, Desktop, Person, StdioAgent, ToolResult, Workspace, bar_colours, poll};
 use serde_json::{Value, json};
 
-/// How long the app may take to show something, on a busy machine.
-pub const SOON: Duration = Duration::from_secs(40);
+/// How long the app may take to show something. Much longer than it takes, because a machine that
+/// compiles meanwhile gives a web page a second of processor time in twenty.
+pub const SOON: Duration = Duration::from_secs(120);
+/// How long an agent has patience for a person, in milliseconds.
+const PATIENCE_MS: u64 = 300_000;
 
 /// Everything one test needs. Dropped in this order, agent first.
 pub struct Scene {
@@ -47,14 +50,15 @@ impl Scene {
         Self::join(desktop, workspace, app)
     }
 
-    /// The app with `WebKitWebDriver` attached for reading.
+    /// The app with `WebKitWebDriver` attached for reading, with other options.
     ///
     /// # Errors
     /// If anything doesn't start.
-    pub fn with_driver() -> Result<Self> {
+    pub fn with_driver(change: impl FnOnce(AppOptions) -> AppOptions) -> Result<Self> {
         let desktop = Desktop::start()?;
         let workspace = Workspace::temp()?;
-        let app = App::start_with_driver(&desktop, AppOptions::one("ws", workspace.path(), "tester"))?;
+        let options = change(AppOptions::one("ws", workspace.path(), "tester"));
+        let app = App::start_with_driver(&desktop, options)?;
         Self::join(desktop, workspace, app)
     }
 
@@ -74,7 +78,9 @@ impl Scene {
     /// If the tool fails.
     pub fn perceive(&mut self) -> Result<ToolResult> {
         let result = self.agent.call("body_os_perceive", json!({ "session_id": self.session }))?;
-        if result.is_error { bail!("perceive: {}", result.text) }
+        if result.is_error {
+            bail!("perceive: {}", result.text)
+        }
         Ok(result)
     }
 
@@ -83,7 +89,7 @@ impl Scene {
     /// # Errors
     /// If the connection fails.
     pub fn begin_act(&mut self, action: Value) -> Result<i64> {
-        let arguments = json!({ "session_id": self.session, "action": action, "wait_ms": 120_000 });
+        let arguments = json!({ "session_id": self.session, "action": action, "wait_ms": PATIENCE_MS });
         self.agent.begin_call("body_os_act", arguments)
     }
 
@@ -92,7 +98,7 @@ impl Scene {
     /// # Errors
     /// If none comes.
     pub fn end_act(&mut self, id: i64) -> Result<ToolResult> {
-        self.agent.wait_call(id, Duration::from_secs(150))
+        self.agent.wait_call(id, Duration::from_millis(PATIENCE_MS) + SOON)
     }
 
     /// Acts with little patience: what isn't decided comes back as `authorization_required`.
@@ -140,6 +146,41 @@ impl Scene {
         self.workspace.path().join(name).exists()
     }
 
+    /// Waits until a text is read anywhere on the screen, also within other words.
+    ///
+    /// # Errors
+    /// If it isn't.
+    pub fn wait_to_read(&mut self, text: &str) -> Result<()> {
+        let end = Instant::now() + SOON;
+        loop {
+            let screen = self.person.read_screen()?;
+            if screen.contains(text) {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                bail!("the person doesn't read {text:?}: {screen}");
+            }
+        }
+    }
+
+    /// Waits until Approve is armed; its middle.
+    ///
+    /// # Errors
+    /// If it doesn't become so.
+    pub fn armed(&mut self) -> Result<(i32, i32)> {
+        Ok(self.person.wait_for_colour(bar_colours::APPROVE, 300, SOON)?.centre())
+    }
+
+    /// A new session for the same agent, which has looked.
+    ///
+    /// # Errors
+    /// If a tool fails.
+    pub fn begin_again(&mut self) -> Result<()> {
+        self.session = begin(&mut self.agent)?;
+        self.perceive()?;
+        Ok(())
+    }
+
     /// Saves what the person sees, for looking at after a failure.
     pub fn picture(&mut self, name: &str) {
         let folder = std::env::temp_dir().join("bodyguard-pictures");
@@ -154,7 +195,9 @@ impl Scene {
 /// If the tool fails.
 pub fn begin(agent: &mut StdioAgent) -> Result<Value> {
     let session = agent.call("body_os_ensure_session", json!({ "goal": "test" }))?;
-    if session.is_error { bail!("ensure_session: {}", session.text) }
+    if session.is_error {
+        bail!("ensure_session: {}", session.text)
+    }
     Ok(session.at("/session_id"))
 }
 
@@ -173,6 +216,48 @@ pub fn verify(app: &App) -> Result<(bool, Value)> {
     let said: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("verify said {}", String::from_utf8_lossy(&output.stdout)))?;
     Ok((output.status.success(), said))
+}
+
+/// Every record of one kind in the log, oldest first; read from the database, not through the app.
+///
+/// # Errors
+/// If the log can't be read.
+pub fn records(app: &App, kind: &str) -> Result<Vec<Value>> {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let log = rusqlite::Connection::open_with_flags(app.data_dir().join("log.db"), flags)?;
+    log.busy_timeout(Duration::from_secs(10))?;
+    let mut statement = log.prepare("SELECT bytes FROM leaves WHERE kind = ?1 ORDER BY seq")?;
+    let rows = statement.query_map([kind], |row| row.get::<_, Vec<u8>>(0))?;
+    rows.map(|bytes| Ok(serde_json::from_slice(&bytes?)?)).collect()
+}
+
+/// Waits until the log holds more than `known` records of one kind; all of them.
+///
+/// # Errors
+/// If it doesn't.
+pub fn wait_records(app: &App, kind: &str, known: usize) -> Result<Vec<Value>> {
+    let found = poll(SOON, || records(app, kind).ok().filter(|all| all.len() > known));
+    found.with_context(|| format!("no more than {known} records of kind {kind}"))
+}
+
+/// What the page is answered on a request of its own, as the page would make it.
+///
+/// # Errors
+/// If the page is gone or gets no answer.
+pub fn ask_as_page(app: &App, command: &str, arguments: &Value) -> Result<Value> {
+    let page = app.page()?;
+    page.script(
+        "window.__answer = null;
+         window.__TAURI_INTERNALS__.invoke(arguments[0], arguments[1]).then(
+           (value) => { window.__answer = { value }; },
+           (error) => { window.__answer = { error: typeof error === 'string' ? error : JSON.stringify(error) }; });
+         return true;",
+        &[json!(command), arguments.clone()],
+    )?;
+    let answer = poll(Duration::from_secs(20), || {
+        page.script("return window.__answer", &[]).ok().filter(|answer| !answer.is_null())
+    });
+    answer.with_context(|| format!("the page got no answer to {command} {arguments}"))
 }
 
 /// A file's content, if it is there.

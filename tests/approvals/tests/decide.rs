@@ -69,7 +69,7 @@ fn dsp_01_the_bytes_that_run_are_the_bytes_that_were_shown() -> Result<()> {
     let command = "echo o\u{200b}k\u{2060}; : > r\u{2063}an";
     let action = json!({ "type": "shell_exec", "target": scene.root(), "params": { "command": command } });
     let id = scene.begin_act(action)?;
-    scene.person.wait_for_text("u{2063}", SOON).or_else(|_| scene.person.wait_for_text("2063", SOON))?;
+    scene.wait_to_read("2063")?;
     scene.person.approve(SOON)?;
     let done = scene.end_act(id)?;
     assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
@@ -83,7 +83,8 @@ fn r17_an_edit_is_shown_as_a_diff_and_applied_exactly() -> Result<()> {
     let file = scene.workspace.path().join("notes.md");
     scene.workspace.write("notes.md", "bread\nmilk\n")?;
     scene.perceive()?;
-    let edit = json!({ "type": "file_edit", "target": file, "params": { "edits": [{ "old": "milk", "new": "marmalade" }] } });
+    let edit =
+        json!({ "type": "file_edit", "target": file, "params": { "edits": [{ "old": "milk", "new": "marmalade" }] } });
     let id = scene.begin_act(edit.clone())?;
     scene.person.wait_for_text("marmalade", SOON)?;
     scene.person.deny(SOON)?;

@@ -162,6 +162,26 @@ impl WebDriver {
         Ok(())
     }
 
+    /// Types into an element by WebDriver, as [`WebDriver::click`] clicks. `\u{e00a}` holds Alt
+    /// down for what follows.
+    pub fn type_into(&self, css: &str, keys: &str) -> Result<()> {
+        let element = self.element(css)?;
+        self.in_session("POST", &format!("/element/{element}/value"), &json!({ "text": keys }))?;
+        Ok(())
+    }
+
+    /// Clicks a point of the page by WebDriver, also outside what it shows of itself.
+    pub fn click_at(&self, x: i32, y: i32) -> Result<()> {
+        let steps = json!([
+            { "type": "pointerMove", "duration": 0, "x": x, "y": y, "origin": "viewport" },
+            { "type": "pointerDown", "button": 0 },
+            { "type": "pointerUp", "button": 0 },
+        ]);
+        let pointer = json!({ "type": "pointer", "id": "mouse", "actions": steps });
+        self.in_session("POST", "/actions", &json!({ "actions": [pointer] }))?;
+        Ok(())
+    }
+
     /// Waits until a JavaScript expression is true.
     ///
     /// # Errors

@@ -11,8 +11,7 @@ use std::borrow::Cow;
 
 use bodyguard_protocol::{ErrorCode, Fault, escape_line, parse_strict};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode as RpcCode, ErrorData, JsonRpcMessage,
-    RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode as RpcCode, ErrorData, JsonRpcMessage, RequestId,
 };
 use serde_json::{Map, Value, json};
 
@@ -57,13 +56,9 @@ impl Refusal {
         Self::new(id, RpcCode::INVALID_REQUEST, message).coded("too_large")
     }
 
-    pub(crate) fn into_message(self) -> ServerJsonRpcMessage {
-        JsonRpcMessage::error(self.error, self.id)
-    }
-
-    /// The answer as one line.
+    /// The answer as one line. JSON-RPC wants `"id": null` written out where the id isn't known.
     pub(crate) fn to_line(&self) -> Vec<u8> {
-        to_line(&self.clone().into_message())
+        to_line(&json!({"jsonrpc": "2.0", "id": self.id, "error": self.error}))
     }
 }
 

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::exchange::{Exchange, Presences, Watched};
 use self::sessions::{Session, Sessions};
 use crate::agent::{Agent, Gate};
-use crate::door::{Admitted, MAX_MESSAGE_BYTES, Refusal, Verdict, check, to_line};
+use crate::door::{Admitted, MAX_MESSAGE_BYTES, Refusal, Verdict, check};
 use crate::handler::{Caller, Handler};
 
 /// The path of the door.
@@ -246,7 +246,7 @@ fn refuse(status: StatusCode, fault: &Fault) -> Refused {
 }
 
 fn say(status: StatusCode, refusal: &Refusal) -> Refused {
-    let mut response = (status, to_line(&refusal.clone().into_message())).into_response();
+    let mut response = (status, refusal.to_line()).into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Box::new(response)
 }

@@ -242,11 +242,7 @@ async fn authorize(
     if let Verdict::Deny { reason, .. } = decision.verdict() {
         return Err(Fault::new(ErrorCode::DeniedByPolicy, reason.clone()));
     }
-    core.revive(session).await?;
-    let body = session.body();
-    body.recheck(admitted.action(), &admitted.inspection.binding)
-        .await
-        .inspect_err(|fault| session.note_fault(fault))?;
+    recheck(core, session, admitted).await?;
     let Origin::Agent { facts, .. } = &ask.origin else { return Err(Fault::internal("not an agent's ask")) };
     let now = core.now();
     if let Some(yes) = yes {
@@ -261,6 +257,25 @@ async fn authorize(
     let signer = core.keys.require_signer()?;
     let block = issue_by_policy(signer, draft, &decision, now.wall, POLICY_BLOCK_MS, ask::nonce()?)?;
     accept(&block, core.keys.list(), &expect, now).map_err(Fault::from)
+}
+
+/// Compares the binding once more. A body that ended during the wait costs nothing: a new one takes
+/// its place and looks.
+async fn recheck(core: &Core, session: &Session, admitted: &Admitted) -> Result<(), Fault> {
+    match recheck_once(core, session, admitted).await {
+        Err(fault) if fault.code == ErrorCode::BodyLost => recheck_once(core, session, admitted).await,
+        checked => checked,
+    }
+}
+
+async fn recheck_once(core: &Core, session: &Session, admitted: &Admitted) -> Result<(), Fault> {
+    core.revive(session).await?;
+    let body = session.body();
+    if body.sandbox().digest != admitted.sandbox.digest {
+        return Err(Fault::new(ErrorCode::StateChanged, "the containment isn't the one that was shown any more"));
+    }
+    let checked = body.recheck(admitted.action(), &admitted.inspection.binding).await;
+    checked.inspect_err(|fault| session.note_fault(fault))
 }
 
 /// Intent, act, outcome.

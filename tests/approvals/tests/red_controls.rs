@@ -1,0 +1,303 @@
+//! Red controls: what isn't a person's hand approves nothing, and the person then still can. The
+//! same ways run against the app with the presence check off, where they do approve; so these tests
+//! can fail.
+
+use anyhow::{Context, Result};
+use approvals::{SOON, Scene, ask_as_page, code, records, wait_records};
+use harness::accessibility::Accessibility;
+use harness::windows::find_window;
+use harness::{AppOptions, Desktop, binary, injector, keysym, wait_until};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Longer than the bar needs to arm again after a disturbance.
+const LONG_ENOUGH: Duration = Duration::from_millis(1800);
+const XTEST_POINTER: &str = "XTEST pointer";
+const XTEST_KEYBOARD: &str = "XTEST keyboard";
+
+/// A way of acting that isn't a person's, at the point where Approve is.
+struct Way {
+    name: &'static str,
+    act: fn(&Desktop, (i32, i32)) -> Result<()>,
+}
+
+const CLICKS: [Way; 3] = [
+    Way { name: "xdotool click", act: |desktop, (x, y)| injector::xdotool_click(desktop, x, y) },
+    Way { name: "enigo click", act: |desktop, (x, y)| injector::enigo_click(desktop, x, y) },
+    Way { name: "XTEST click", act: |desktop, (x, y)| injector::xtest_click(desktop, x, y) },
+];
+
+/// With the focus on Approve, where Space presses it.
+const KEYS: [Way; 4] = [
+    Way { name: "xdotool alt+a", act: |desktop, _| injector::xdotool_key(desktop, "alt+a") },
+    Way { name: "xdotool space", act: |desktop, _| injector::xdotool_key(desktop, "space") },
+    Way { name: "enigo space", act: |desktop, _| injector::enigo_key(desktop, ' ') },
+    Way { name: "XTEST space", act: |desktop, _| injector::xtest_key(desktop, keysym::SPACE) },
+];
+
+/// The test-only build of the same app whose presence rule admits every event.
+fn without_presence_check(mut options: AppOptions) -> Result<AppOptions> {
+    options.binary = Some(binary("bodyguard-red").context("build it: cargo build -p red-app")?);
+    Ok(options)
+}
+
+/// One request that is shown and armed, for which nothing may happen until the person acts.
+struct Shown {
+    scene: Scene,
+    call: i64,
+    refused: usize,
+}
+
+impl Shown {
+    fn of(mut scene: Scene) -> Result<Self> {
+        let call = scene.begin_act(scene.touch("ran"))?;
+        scene.armed()?;
+        Ok(Self { scene, call, refused: 0 })
+    }
+
+    fn refusals(&self) -> Result<Vec<Value>> {
+        records(&self.scene.app, "presence_refused")
+    }
+
+    /// Nothing ran, nothing was answered, and the ask stands where it stood.
+    fn still_open(&self, way: &str) -> Result<()> {
+        assert!(!self.scene.exists("ran"), "{way} ran the command");
+        assert!(!self.scene.agent.has_answer(self.call), "{way} answered the agent");
+        let moves = records(&self.scene.app, "ask_moved")?;
+        assert!(moves.is_empty(), "{way} moved the ask: {moves:?}");
+        assert!(records(&self.scene.app, "block_issued")?.is_empty(), "{way} got a block signed");
+        Ok(())
+    }
+
+    /// Does it twice: by the second time a pointer lies on the armed button already.
+    fn refuses(&mut self, way: &Way, reason: &str, device: &str, event: &str) -> Result<()> {
+        for round in ["", ", the pointer at rest"] {
+            let name = format!("{}{round}", way.name);
+            let at = self.scene.armed().with_context(|| format!("before {name}"))?;
+            self.refused = self.refusals()?.len();
+            (way.act)(&self.scene.desktop, at)?;
+            let all = wait_records(&self.scene.app, "presence_refused", self.refused).context(name.clone())?;
+            let last = all.last().context("a record")?;
+            let from = last["device"].as_str().unwrap_or_default();
+            assert!(from.ends_with(device), "{name}: {last}");
+            assert_eq!((&last["reason"], &last["event"]), (&json!(reason), &json!(event)), "{name}: {last}");
+            self.still_open(&name)?;
+        }
+        Ok(())
+    }
+
+    /// What doesn't even reach the bar leaves no record, and nothing else either.
+    fn ignores(&mut self, name: &str, act: impl FnOnce(&mut Scene, (i32, i32)) -> Result<()>) -> Result<()> {
+        let at = self.scene.armed().with_context(|| format!("before {name}"))?;
+        act(&mut self.scene, at).with_context(|| name.to_owned())?;
+        std::thread::sleep(LONG_ENOUGH);
+        self.still_open(name)
+    }
+
+    /// The very same ask, by the person's own hand.
+    fn person_approves(mut self) -> Result<()> {
+        self.scene.person.approve(SOON)?;
+        let done = self.scene.end_act(self.call)?;
+        assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+        assert_eq!(done.text_at("/authorization/proof/device"), "TigerVNC pointer");
+        assert!(self.scene.exists("ran"));
+        Ok(())
+    }
+}
+
+#[test]
+fn r17_inv_2_injected_clicks_and_keys_approve_nothing() -> Result<()> {
+    let mut shown = Shown::of(Scene::start()?)?;
+    for way in &CLICKS {
+        shown.refuses(way, "synthetic_event", XTEST_POINTER, "pointer")?;
+    }
+    // The person's own Tab takes the focus from Deny to Approve.
+    shown.scene.person.key(keysym::TAB)?;
+    for way in &KEYS {
+        // A person types with pauses; so does this, or the bar would take it for typing.
+        std::thread::sleep(Duration::from_millis(600));
+        shown.refuses(way, "synthetic_event", XTEST_KEYBOARD, "key")?;
+    }
+    shown.person_approves()
+}
+
+#[test]
+fn r17_inv_2_sent_events_and_accessibility_presses_approve_nothing() -> Result<()> {
+    let mut shown = Shown::of(Scene::start()?)?;
+    // GTK listens to XInput 2 alone, and the X server lets no client send an event of that kind; so
+    // what XSendEvent can make never reaches a widget.
+    shown.ignores("XSendEvent click", |scene, (x, y)| injector::send_event_click(&scene.desktop, x, y))?;
+    shown.scene.person.key(keysym::TAB)?;
+    shown.ignores("XSendEvent space", |scene, _| {
+        let pid = scene.app.pid()?;
+        let window = find_window(&scene.desktop, |window| window.pid == Some(pid))?.context("the app's window")?;
+        injector::send_event_key(&scene.desktop, window.id, keysym::SPACE)?;
+        injector::xdotool_key_to_window(&scene.desktop, window.id, "space")
+    })?;
+    shown.refused = shown.refusals()?.len();
+    shown.scene.armed()?;
+    assert!(Accessibility::of(&shown.scene.desktop)?.press("Approve")?, "the accessibility bus offers the button");
+    let all = wait_records(&shown.scene.app, "presence_refused", shown.refused)?;
+    let last = all.last().context("a record")?;
+    assert_eq!((&last["reason"], last.get("device").unwrap_or(&Value::Null)), (&json!("no_device"), &Value::Null));
+    shown.still_open("an accessibility press")?;
+    shown.person_approves()
+}
+
+/// Everything a page could think of saying to decide an ask.
+fn wishes(ask_id: &Value, digest: &Value) -> Vec<(String, Value)> {
+    let methods = [
+        "approve",
+        "Approve",
+        "decide",
+        "allow",
+        "grant",
+        "answer",
+        "confirm",
+        "authorize",
+        "press",
+        "yes",
+        "approve_ask",
+        "ask_approve",
+        "ask_approved",
+        "issue",
+        "presence",
+        "set_bar_state",
+        "arm",
+    ];
+    let mut all = Vec::new();
+    for method in methods {
+        for params in [
+            json!({ "ask_id": ask_id }),
+            json!({ "ask_id": ask_id, "shown_digest": digest, "device": "TigerVNC pointer", "decision": "approve" }),
+            json!({ "ask_id": ask_id, "presence": { "ask_id": ask_id, "shown_digest": digest, "device": "TigerVNC pointer" } }),
+        ] {
+            all.push(("rpc".to_owned(), json!({ "request": { "method": method, "params": params } })));
+        }
+        all.push((method.to_owned(), json!({ "askId": ask_id, "ask_id": ask_id })));
+    }
+    // Widening who counts as present needs presence itself.
+    for change in [
+        json!({ "change": "enrol_device", "device": "Virtual core XTEST pointer" }),
+        json!({ "change": "enrol_device", "name": "Virtual core XTEST pointer" }),
+    ] {
+        all.push(("rpc".to_owned(), json!({ "request": { "method": "narrow", "params": { "change": change } } })));
+    }
+    for command in ["plugin:event|emit", "plugin:webview|internal_toggle_devtools", "plugin:window|close"] {
+        all.push((command.to_owned(), json!({ "event": "approve", "payload": { "ask_id": ask_id }, "label": "main" })));
+    }
+    all
+}
+
+/// Clicks and keys made in the page, on all of it.
+const PAGE_EVENTS: &str = "
+  const targets = [window, document, document.body, ...document.querySelectorAll('main, article, section, h1, h2, p')];
+  for (const target of targets) {
+    for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click']) {
+      target.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, button: 0 }));
+    }
+    for (const key of ['a', ' ', 'Enter']) {
+      for (const type of ['keydown', 'keypress', 'keyup']) {
+        target.dispatchEvent(new KeyboardEvent(type, { key, altKey: key === 'a', bubbles: true }));
+      }
+    }
+  }
+  for (const button of document.querySelectorAll('button')) {
+    if (/approve|allow|yes|confirm/i.test(button.textContent)) button.click();
+  }
+  return targets.length;";
+
+#[test]
+fn r17_inv_2_scripts_in_the_page_and_webdriver_approve_nothing() -> Result<()> {
+    let mut shown = Shown::of(Scene::with_driver(|options| options)?)?;
+    let asked = records(&shown.scene.app, "ask_opened")?.pop().context("the ask")?;
+    for (command, arguments) in wishes(&asked["ask_id"], &asked["shown_digest"]) {
+        let answer = ask_as_page(&shown.scene.app, &command, &arguments)?;
+        let refused = answer.get("error").is_some() || answer.pointer("/value/err").is_some();
+        assert!(refused, "{command} {arguments} was answered {answer}");
+    }
+    shown.still_open("a request of the page")?;
+    let events = |scene: &mut Scene, _: (i32, i32)| Ok(drop(scene.app.page()?.script(PAGE_EVENTS, &[])?));
+    shown.ignores("events made in the page", events)?;
+    shown.ignores("a WebDriver click on the page", |scene, _| scene.app.page()?.click("main"))?;
+    shown.ignores("a WebDriver click where Approve is", |scene, (x, y)| {
+        // The driver may refuse a point outside the page; what counts is that nothing is decided.
+        let page = scene.app.page()?;
+        let _ = page.click_at(x, y).and_then(|()| page.click_at(x, y - 30));
+        Ok(())
+    })?;
+    // WebKit's driver makes key events for the whole window, so that these do reach the bar.
+    shown.scene.armed()?;
+    shown.refused = shown.refusals()?.len();
+    shown.scene.app.page()?.type_into("body", "\u{e00a}a\u{e00a}")?;
+    std::thread::sleep(LONG_ENOUGH);
+    for record in shown.refusals()?.iter().skip(shown.refused) {
+        assert_ne!(record["reason"], "device_not_enrolled", "{record}");
+    }
+    shown.still_open("WebDriver's Alt+A")?;
+    shown.person_approves()
+}
+
+/// Asks, arms, acts in this way; whether it approved, and by which device.
+fn approves(scene: &mut Scene, number: usize, way: &Way, focus_approve: bool) -> Result<String> {
+    let file = format!("red-{number}");
+    let call = scene.begin_act(scene.touch(&file))?;
+    if number > 0 {
+        scene.next_request()?;
+    }
+    scene.armed()?;
+    if focus_approve {
+        scene.person.key(keysym::TAB)?;
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    let at = scene.armed()?;
+    (way.act)(&scene.desktop, at)?;
+    let done = scene.end_act(call)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}: {}", way.name, done.text);
+    wait_until(way.name, SOON, || scene.exists(&file))?;
+    scene.perceive()?;
+    Ok(done.text_at("/authorization/proof/device"))
+}
+
+#[test]
+fn red_twin_with_the_presence_check_off_injected_input_approves() -> Result<()> {
+    let options = without_presence_check(AppOptions::default())?;
+    let mut scene = Scene::with(|mut shipped| {
+        shipped.binary = options.binary;
+        shipped
+    })?;
+    for (number, way) in CLICKS.iter().enumerate() {
+        let device = approves(&mut scene, number, way, false)?;
+        assert!(device.ends_with(XTEST_POINTER), "{}: {device}", way.name);
+    }
+    for (number, way) in KEYS.iter().enumerate() {
+        let device = approves(&mut scene, CLICKS.len() + number, way, !way.name.ends_with("alt+a"))?;
+        assert!(device.ends_with(XTEST_KEYBOARD), "{}: {device}", way.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn red_twin_what_has_no_device_approves_nothing_even_with_the_check_off() -> Result<()> {
+    let options = without_presence_check(AppOptions::default())?;
+    let mut scene = Scene::with(|mut shipped| {
+        shipped.binary = options.binary;
+        shipped
+    })?;
+    let call = scene.begin_act(scene.touch("no-device"))?;
+    let (x, y) = scene.armed()?;
+    injector::send_event_click(&scene.desktop, x, y)?;
+    // A rule can only refuse more: an event without a device is no presence whatever the rule says,
+    // and a presence can't be made in any other way. So no build approves by these, and the test
+    // above that they don't would fail only if that changed.
+    Accessibility::of(&scene.desktop)?.press("Approve")?;
+    std::thread::sleep(LONG_ENOUGH);
+    assert!(!scene.exists("no-device") && !scene.agent.has_answer(call));
+    assert!(records(&scene.app, "block_issued")?.is_empty());
+    // The refusal came from there, not from a rule: this rule refuses nothing.
+    assert!(records(&scene.app, "presence_refused")?.is_empty());
+    wait_until("the refusal is in the app's own log", SOON, || scene.app.log().contains("a decision was not taken"))?;
+    scene.person.deny(SOON)?;
+    assert_eq!(code(&scene.end_act(call)?), "denied_by_person");
+    Ok(())
+}
