@@ -22,7 +22,7 @@ cmd_check() {
 }
 
 check_scripts() {
-  shellcheck --external-sources --check-sourced dev .ci/run scripts/icons
+  shellcheck --external-sources --check-sourced dev .ci/run scripts/icons tests/clients/install.sh
 }
 
 check_docs() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet; }

@@ -33,6 +33,7 @@ prepare_tests() {
   mapfile -t desktop < <(desktop_packages)
   need_packages "run the app and its tests" "${RUN_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${desktop[@]}"
   ui_build
+  tests/clients/install.sh
   export BODYGUARD_BIN=$TARGET/debug/bodyguard
 }
 

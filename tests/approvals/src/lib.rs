@@ -124,8 +124,7 @@ impl Scene {
     /// # Errors
     /// If there is none.
     pub fn next_request(&mut self) -> Result<()> {
-        let next = self.person.wait_for_text("Next of", SOON)?;
-        self.person.click_on(next)
+        self.person.next_request(SOON)
     }
 
     /// `touch NAME` in the workspace.

@@ -77,7 +77,7 @@ impl World {
     /// One ordinary read after a wrong call, in the same session.
     fn usable(&mut self, agent: &mut dyn Agent, after: &str) -> Result<()> {
         let read = json!({ "type": "file_read", "target": self.scene.workspace.path().join("good.txt") });
-        let arguments = act(&self.scene.session, read);
+        let arguments = json!({ "session_id": self.scene.session, "action": read });
         let result = agent.call("body_os_act", arguments).with_context(|| format!("after {after}"))?;
         assert!(!result.is_error && result.text.contains("good content"), "after {after}: {}", result.text);
         Ok(())

@@ -1,6 +1,6 @@
 //! A person at the desktop: sees its pixels, has a mouse and a keyboard, and nothing else.
 
-use crate::bar_colours::{APPROVE, DENY};
+use crate::bar_colours::{APPROVE, DENY, NEXT};
 use crate::desktop::Desktop;
 use crate::image::{Image, Region, Rgb};
 use crate::ocr;
@@ -304,6 +304,15 @@ impl Person {
     /// If it doesn't appear within `timeout`.
     pub fn deny(&mut self, timeout: Duration) -> Result<()> {
         let button = self.wait_for_colour(DENY, BUTTON_PIXELS, timeout).context("a Deny button")?;
+        self.click_on(button)
+    }
+
+    /// Waits for the page's button to the next request and clicks it.
+    ///
+    /// # Errors
+    /// If it doesn't appear within `timeout`.
+    pub fn next_request(&mut self, timeout: Duration) -> Result<()> {
+        let button = self.wait_for_colour(NEXT, 8 * BUTTON_PIXELS, timeout).context("a button to the next request")?;
         self.click_on(button)
     }
 

@@ -35,9 +35,8 @@ fn run() -> Result<()> {
         // Nothing to approve for a while is fine: the agent may be busy.
         if person.approve(Duration::from_secs(5)).is_ok() {
             say("pressed Approve");
-        } else if let Some(next) = person.find_text("Next of")? {
+        } else if person.next_request(Duration::from_secs(1)).is_ok() {
             // What was decided stays on the screen until the person moves on.
-            person.click_on(next)?;
             say("moved on to the next request");
         }
         std::thread::sleep(Duration::from_millis(500));
