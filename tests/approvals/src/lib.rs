@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use harness::{Agent, App, AppOptions, Desktop, Person, StdioAgent, ToolResult, Workspace, bar_colours, poll};
+use harness::{Agent, App, AppOptions, Desktop, Person, StdioAgent, ToolResult, Workspace, poll};
 use serde_json::{Value, json};
 
 /// How long the app may take to show something. Much longer than it takes, because a machine that
@@ -167,7 +167,7 @@ impl Scene {
     /// # Errors
     /// If it doesn't become so.
     pub fn armed(&mut self) -> Result<(i32, i32)> {
-        Ok(self.person.wait_for_colour(bar_colours::APPROVE, 300, SOON)?.centre())
+        Ok(self.person.read_until_armed(SOON)?.centre())
     }
 
     /// A new session for the same agent, which has looked.

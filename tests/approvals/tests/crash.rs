@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use approvals::{SOON, Scene, ask_as_page, code, records, verify, wait_records};
-use harness::{App, bar_colours, poll, processes, wait_until};
+use harness::{App, poll, processes, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ fn apr_13_inv_4_a_body_host_that_dies_in_execution_is_said_and_nothing_is_repeat
     assert!(seen.is_some(), "the session can look again");
     let call = scene.begin_act(scene.touch("after"))?;
     scene.next_request()?;
-    scene.person.wait_for_colour(bar_colours::APPROVE, 300, SOON)?;
+    scene.armed()?;
     scene.person.approve(Duration::from_secs(5))?;
     assert_eq!(scene.end_act(call)?.text_at("/outcome_status"), "success");
     assert!(scene.exists("after") && !scene.exists("begun-body") && !scene.exists("late-body"));

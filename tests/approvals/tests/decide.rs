@@ -47,9 +47,7 @@ fn r17_r33_a_click_on_approve_runs_it_once_and_a_denial_runs_nothing() -> Result
 fn r17_a_key_on_approve_counts_and_enter_alone_does_not() -> Result<()> {
     let mut scene = Scene::start()?;
     let id = scene.begin_act(scene.touch("by-key"))?;
-    let approve = scene.person.wait_for("an armed Approve", SOON, |image| {
-        image.find_colour(harness::bar_colours::APPROVE, 200).first().copied()
-    })?;
+    let approve = scene.armed()?;
     // Focus starts on Deny; neither Enter there nor Enter on Approve is a yes.
     scene.person.key(keysym::TAB)?;
     scene.person.key(keysym::RETURN)?;
@@ -108,7 +106,7 @@ fn inv_5_what_changed_during_the_wait_is_not_run() -> Result<()> {
     scene.perceive()?;
     let edit = json!({ "type": "file_edit", "target": file, "params": { "edits": [{ "old": "one", "new": "two" }] } });
     let id = scene.begin_act(edit)?;
-    scene.person.wait_for_colour(harness::bar_colours::APPROVE, 200, SOON)?;
+    scene.armed()?;
     std::fs::write(&file, "one, and more\n")?;
     scene.person.approve(SOON)?;
     let refused = scene.end_act(id)?;
@@ -146,7 +144,7 @@ fn apr_03_apr_08_silence_is_expired_not_denied_and_runs_nothing() -> Result<()> 
 fn mcp_04_a_requester_that_is_gone_gets_nothing_run() -> Result<()> {
     let mut scene = Scene::start()?;
     scene.begin_act(scene.touch("orphan"))?;
-    scene.person.wait_for_colour(harness::bar_colours::APPROVE, 200, SOON)?;
+    scene.armed()?;
     scene.agent.close();
     std::thread::sleep(Duration::from_secs(2));
     // A person may still press Approve; with nobody there to take it, nothing runs.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long the app may take to show something, on a busy machine.
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(90);
 const AGENT: &str = "claude-code";
 const REASON: &str = "not before the backup";
 const CONTENT: &str = "the cat sleeps in the blue box";
@@ -54,15 +54,16 @@ impl Script {
     }
 }
 
-/// Denies the first request with a reason, approves the second.
-fn decide(person: &mut Person) -> Result<()> {
+/// Denies the first request with a reason; reads the second to its end and approves it.
+fn decide(person: &mut Person, (width, height): (u16, u16)) -> Result<()> {
     let entry = person.wait_for_text("Reason, for the agent", SOON)?;
     person.click_on(entry)?;
     person.type_text(REASON)?;
     person.wait_for_text(REASON, SOON)?;
     person.deny(SOON)?;
-    let next = person.wait_for_text("Next of", SOON)?;
-    person.click_on(next)?;
+    person.next_request(SOON)?;
+    person.wait_for_text("touch approved", SOON)?;
+    person.wheel(i32::from(width) * 2 / 3, i32::from(height) / 2, 20)?;
     person.approve(SOON)
 }
 
@@ -95,7 +96,7 @@ fn work(desktop: &Desktop, app: &App, model: &ScriptedModel, root: &Path) -> Res
     let mut person = Person::at(desktop)?;
     let tools = ["body_os_ensure_session", "body_os_perceive", "body_os_act"];
     let mut claude = ClaudeCode::start(desktop, app, AGENT, &model.url(), &tools, "Read the note, make the files.")?;
-    decide(&mut person).with_context(|| claude.output())?;
+    decide(&mut person, desktop.size()).with_context(|| claude.output())?;
     let (status, report) = claude.wait(Duration::from_secs(60))?;
     ensure!(status.success() && report["is_error"] == false, "{status}: {report}");
     ensure!(report["result"] == LAST_WORDS, "{report}");

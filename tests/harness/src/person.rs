@@ -1,6 +1,6 @@
 //! A person at the desktop: sees its pixels, has a mouse and a keyboard, and nothing else.
 
-use crate::bar_colours::{APPROVE, DENY, NEXT};
+use crate::bar_colours::{APPROVE, APPROVE_UNARMED, DENY, NEXT};
 use crate::desktop::Desktop;
 use crate::image::{Image, Region, Rgb};
 use crate::ocr;
@@ -63,6 +63,8 @@ pub enum Button {
 
 /// The least size of a bar button's background; smaller spots of its colour are something else.
 const BUTTON_PIXELS: usize = 300;
+/// How far above the bar's buttons the request's text is, in pixels.
+const READING_ABOVE: i32 = 300;
 
 /// A person at a desktop, through VNC.
 #[derive(Debug)]
@@ -247,7 +249,7 @@ impl Person {
                 let saved = image.save_artifact(what)?;
                 bail!("the person doesn't see within {timeout:?}: {what}; sees {saved:?}");
             }
-            sleep(Duration::from_millis(40));
+            sleep(Duration::from_millis(120));
         }
     }
 
@@ -294,8 +296,40 @@ impl Person {
     /// # Errors
     /// If it doesn't become so within `timeout`.
     pub fn approve(&mut self, timeout: Duration) -> Result<()> {
-        let button = self.wait_for_colour(APPROVE, BUTTON_PIXELS, timeout).context("an armed Approve button")?;
+        let button = self.read_until_armed(timeout)?;
         self.click_on(button)
+    }
+
+    /// Reads the request to its end, by the wheel where it doesn't fit, until Approve is armed;
+    /// where Approve is.
+    ///
+    /// # Errors
+    /// If it doesn't become so within `timeout`.
+    pub fn read_until_armed(&mut self, timeout: Duration) -> Result<Region> {
+        let end = Instant::now() + timeout;
+        while Instant::now() < end {
+            let turn = Duration::from_secs(3).min(end - Instant::now());
+            let seen = self.wait_for("an Approve button", turn, |image| {
+                let armed = image.find_colour(APPROVE, BUTTON_PIXELS).first().copied();
+                armed.map(|region| (region, true)).or_else(|| {
+                    let unarmed = image.find_colour(APPROVE_UNARMED, BUTTON_PIXELS).first().copied();
+                    unarmed.map(|region| (region, false))
+                })
+            });
+            match seen {
+                Ok((region, true)) => return Ok(region),
+                Ok((region, false)) => {
+                    sleep(Duration::from_millis(1500));
+                    if let Some(armed) = self.find_approve()? {
+                        return Ok(armed);
+                    }
+                    let (x, y) = region.centre();
+                    self.wheel(x, y - READING_ABOVE, 20)?;
+                }
+                Err(_) => {}
+            }
+        }
+        self.wait_for_colour(APPROVE, BUTTON_PIXELS, Duration::ZERO).context("an armed Approve button")
     }
 
     /// Waits for Deny and clicks it.

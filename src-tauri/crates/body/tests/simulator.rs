@@ -28,7 +28,7 @@ async fn hosted() -> Lab<HostBody> {
 async fn answers<B: Body>(lab: &Lab<B>) -> Vec<String> {
     let at = |name: &str| lab.path(name);
     let edit = |old: &str, new: &str| json!({"edits":[{"old":old,"new":new}]});
-    let actions: Vec<Value> = vec![
+    let actions: [Value; 18] = [
         json!({"type":"file_read","target":at("README.md")}),
         json!({"type":"file_read","target":"README.md","params":{"offset":2,"limit":3}}),
         json!({"type":"file_read","target":at("src")}),

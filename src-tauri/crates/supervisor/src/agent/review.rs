@@ -1,6 +1,6 @@
 //! What a person sees of an act before deciding: exact, escaped, whole.
 
-use bodyguard_body::{Review, SandboxLevel};
+use bodyguard_body::{Review, SandboxInfo, SandboxLevel};
 use bodyguard_policy::Verdict;
 use bodyguard_protocol::action::ShellExec;
 use bodyguard_protocol::ui::{Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, Fact, Warning, WarningCode};
@@ -40,9 +40,9 @@ pub(crate) fn decision_view(
     let contents = contents(params, review)?;
     let mut facts = workspace_facts(session);
     facts.extend(action_facts(params, review, &action.target));
-    facts.extend(
-        admitted.sandbox.facts.iter().filter(|_| matches!(review, Review::Command { .. })).map(|(l, v)| fact(l, v)),
-    );
+    if matches!(review, Review::Command { .. }) {
+        facts.push(fact("Containment", &containment_sentence(&admitted.sandbox)));
+    }
     let why = match admitted.decision.verdict() {
         Verdict::Ask { why, .. } => why.as_str(),
         Verdict::Allow { .. } | Verdict::Deny { .. } => "",
@@ -242,11 +242,18 @@ fn action_facts(params: &Params, review: &Review, target: &str) -> Vec<Fact> {
         }
     }
     if let Params::ShellExec(shell) = params {
-        let stdin = if shell.stdin.is_some() { "the text above" } else { "closed" };
-        facts.push(fact("Standard input", stdin));
+        if shell.stdin.is_some() {
+            facts.push(fact("Standard input", "the text above"));
+        }
         facts.push(fact("Ends after", &format!("{} s", shell.timeout_ms.div_ceil(1000))));
     }
     facts
+}
+
+/// What contains a command, in one row.
+fn containment_sentence(sandbox: &SandboxInfo) -> String {
+    let rows: Vec<String> = sandbox.facts.iter().map(|(label, value)| format!("{label}: {value}")).collect();
+    rows.join("; ")
 }
 
 fn short(digest: &str) -> String {
