@@ -163,7 +163,8 @@ fn apr_13_inv_4_a_body_host_that_dies_in_execution_is_said_and_nothing_is_repeat
     assert_eq!(cut.text_at("/outcome_status"), "failure");
     wait_until("what it ran ends with the body host", SOON, || sleepers("body").is_empty())?;
     std::fs::remove_file(scene.workspace.path().join("begun-body"))?;
-    assert_eq!(states(&scene.app, &escalation)?.last().map(String::as_str), Some("interrupted"));
+    let outcomes = records(&scene.app, "outcome")?;
+    assert_eq!(outcomes.last().map(|last| last["error"]["code"].clone()), Some("body_lost".into()));
     let again = scene.poll(&escalation, 500)?;
     assert_eq!(code(&again), "body_lost", "the same answer, and no second run: {}", again.text);
 

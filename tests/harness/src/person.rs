@@ -337,6 +337,9 @@ impl Person {
     /// # Errors
     /// If it doesn't appear within `timeout`.
     pub fn deny(&mut self, timeout: Duration) -> Result<()> {
+        self.wait_for_colour(DENY, BUTTON_PIXELS, timeout).context("a Deny button")?;
+        // The bar ignores what comes right after it was raised; and nobody decides that fast.
+        sleep(Duration::from_millis(1500));
         let button = self.wait_for_colour(DENY, BUTTON_PIXELS, timeout).context("a Deny button")?;
         self.click_on(button)
     }
