@@ -1,7 +1,7 @@
 //! The shell: window, native decision bar, tray, notifications, requests and events of the page,
 //! and the command line. Thin, and the only place that names `tauri`.
 //!
-//! What it adds to the supervisor is presence: [`bar`] turns a native event of an enrolled device
+//! What it adds to the supervisor is presence: the module `bar` turns a native event of an enrolled device
 //! into a [`bodyguard_policy::Presence`]. Nothing else here can.
 
 mod app;

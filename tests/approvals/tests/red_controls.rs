@@ -220,7 +220,7 @@ fn r17_inv_2_scripts_in_the_page_and_webdriver_approve_nothing() -> Result<()> {
         assert!(refused, "{command} {arguments} was answered {answer}");
     }
     shown.still_open("a request of the page")?;
-    let events = |scene: &mut Scene, _: (i32, i32)| Ok(drop(scene.app.page()?.script(PAGE_EVENTS, &[])?));
+    let events = |scene: &mut Scene, _: (i32, i32)| scene.app.page()?.script(PAGE_EVENTS, &[]).map(drop);
     shown.ignores("events made in the page", events)?;
     shown.ignores("a WebDriver click on the page", |scene, _| scene.app.page()?.click("main"))?;
     shown.ignores("a WebDriver click where Approve is", |scene, (x, y)| {

@@ -116,6 +116,7 @@ pub(crate) fn send<T: Serialize>(
 }
 
 /// Receives one frame and its image; `None` when the other side has gone.
+#[allow(clippy::type_complexity, reason = "an envelope with its bytes, or the end")]
 pub(crate) fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> io::Result<Option<(Envelope<T>, Option<Vec<u8>>)>> {

@@ -2,7 +2,7 @@
 //! authorization blocks, traces and the digests over them.
 //!
 //! No I/O and no clock lives here. Everything an agent sends is parsed by types that refuse
-//! unknown and duplicate fields; everything that is hashed or signed goes through [`canonical`].
+//! unknown and duplicate fields; everything that is hashed or signed goes through [`canonical_bytes`].
 
 pub mod action;
 mod affordance;
