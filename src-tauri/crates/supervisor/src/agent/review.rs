@@ -170,7 +170,10 @@ fn text(label: &str, exact: &str) -> Content {
 
 /// A line diff. Every changed line is in it; of what doesn't change, a few lines around.
 fn diff(path: &str, before: &str, after: &str, bytes_before: u64, bytes_after: u64) -> Content {
-    let diff = TextDiff::from_lines(before, after);
+    // Only a line feed ends a line here: a lone carriage return has to stay visible inside its line.
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
+    let diff = TextDiff::from_slices(&old, &new);
     let mut lines = Vec::new();
     let (mut added, mut removed, mut last_old) = (0, 0, 0);
     for group in diff.grouped_ops(CONTEXT) {
@@ -195,7 +198,7 @@ fn diff(path: &str, before: &str, after: &str, bytes_before: u64, bytes_after: u
         }
         last_old = group.last().map_or(last_old, |op| op.old_range().end);
     }
-    let total = before.lines().count();
+    let total = old.len();
     if total > last_old && !lines.is_empty() {
         lines.push(gap(total - last_old));
     }
