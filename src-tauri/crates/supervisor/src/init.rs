@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bodyguard_protocol::{AgentName, Digest, Fault, Timestamp, WorkspaceName};
+use bodyguard_protocol::{AgentName, Clock as _, Digest, Fault, WorkspaceName};
 use bodyguard_trace::{AgentRow, ChangeNote, Log, LogError, SettingChange, WorkspaceBody, WorkspaceRow};
 use serde::Serialize;
 
@@ -208,6 +208,6 @@ pub(crate) fn new_agent(
     let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
     out.write_all(token.as_bytes())?;
     out.sync_all()?;
-    let added_at = Timestamp::from_millis(0);
+    let added_at = SystemClock.now().wall;
     Ok(AgentRow { name: name.clone(), token_sha256: Digest::of(token.as_bytes()), workspaces, added_at })
 }
