@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bodyguard_supervisor::{Config, HumanHandle, PresenceFactory, StartError, Supervisor, SystemClock};
+use bodyguard_supervisor::{Config, HumanHandle, StartError, Supervisor, SystemClock};
 use tauri::webview::PageLoadEvent;
 use tauri::{AppHandle, Manager, RunEvent, WindowEvent};
 
+use crate::guards::{Guards, UnknownRequest};
 use crate::health::CheckContext;
 use crate::{bar, blobs, devices, doors, events, health, instance, notify, process, rpc, tray, window};
 
@@ -19,8 +20,8 @@ const ENDING: Duration = Duration::from_secs(8);
 pub struct AppOptions {
     /// The data folder.
     pub data_dir: PathBuf,
-    /// Which events count as the person's.
-    pub presence: PresenceFactory,
+    /// What keeps everything but a person's hand from deciding.
+    pub guards: Guards,
 }
 
 /// Why the app didn't start. Nothing was changed.
@@ -55,7 +56,7 @@ pub fn default_data_dir() -> Option<PathBuf> {
 /// # Errors
 /// See [`StartFailure`].
 pub fn run(options: AppOptions) -> Result<(), StartFailure> {
-    process::with_clean_environment().map_err(|e| StartFailure::Window(format!("can't start anew: {e}")))?;
+    process::with_clean_environment(options.guards.kept_variables).map_err(|e| StartFailure::Window(format!("can't start anew: {e}")))?;
     process::harden();
     x11rb::connect(None).map_err(|e| StartFailure::NoDisplay(e.to_string()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -68,7 +69,7 @@ pub fn run(options: AppOptions) -> Result<(), StartFailure> {
     let ended = {
         // What the window starts may start tasks itself.
         let _entered = runtime.enter();
-        window_loop(&supervisor)
+        window_loop(&supervisor, options.guards.unknown_request)
     };
     runtime.block_on(async {
         doors.shutdown().await;
@@ -84,7 +85,7 @@ fn start_supervisor(runtime: &tokio::runtime::Runtime, options: &AppOptions) -> 
     let config = Config {
         data_dir: options.data_dir.clone(),
         body_program: context.body_program.clone(),
-        presence: Arc::clone(&options.presence),
+        presence: Arc::clone(&options.guards.presence),
         clock: Arc::new(SystemClock),
         health: Arc::new(move || health::checks(&context)),
     };
@@ -96,7 +97,7 @@ fn start_supervisor(runtime: &tokio::runtime::Runtime, options: &AppOptions) -> 
     }
 }
 
-fn window_loop(supervisor: &Supervisor) -> Result<(), StartFailure> {
+fn window_loop(supervisor: &Supervisor, unknown_request: UnknownRequest) -> Result<(), StartFailure> {
     let (human, data_dir) = (supervisor.human(), supervisor.data_dir().to_owned());
     let app = tauri::Builder::default()
         .register_asynchronous_uri_scheme_protocol(blobs::SCHEME, blobs::handle)
@@ -114,6 +115,7 @@ fn window_loop(supervisor: &Supervisor) -> Result<(), StartFailure> {
             }
         })
         .manage(human.clone())
+        .manage(unknown_request)
         .setup(move |app| set_up(app.handle(), human, &data_dir).map_err(Into::into))
         .build(tauri::generate_context!())
         .map_err(|e| StartFailure::Window(format!("the window can't be made: {e}")))?;

@@ -12,6 +12,7 @@ mod desktop_bus;
 mod devices;
 mod doors;
 mod events;
+mod guards;
 mod health;
 mod instance;
 mod notify;
@@ -21,4 +22,5 @@ mod tray;
 mod window;
 
 pub use app::{AppOptions, StartFailure, default_data_dir, run};
+pub use guards::{Guards, UnknownRequest};
 pub use health::{CheckContext, checks};

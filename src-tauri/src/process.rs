@@ -56,12 +56,15 @@ pub(crate) fn harden() {
     }
 }
 
-/// Starts this program anew, in this process, if its environment has to change first.
+/// Starts this program anew, in this process, if its environment has to change first. Variables in
+/// `kept` stay.
 ///
 /// # Errors
 /// If the program can't be started.
-pub(crate) fn with_clean_environment() -> std::io::Result<()> {
-    let Some(environment) = cleaned(std::env::vars_os(), automation()) else { return Ok(()) };
+pub(crate) fn with_clean_environment(kept: &[&str]) -> std::io::Result<()> {
+    let variables = std::env::vars_os();
+    let kept: Vec<&str> = if automation() { [AUTOMATION, kept].concat() } else { kept.to_vec() };
+    let Some(environment) = cleaned(variables, &kept) else { return Ok(()) };
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| OsString::from("bodyguard"));
     Err(Command::new(std::env::current_exe()?).arg0(name).args(arguments).env_clear().envs(environment).exec())
@@ -70,12 +73,12 @@ pub(crate) fn with_clean_environment() -> std::io::Result<()> {
 /// The environment as it should be; nothing if it is.
 fn cleaned(
     variables: impl Iterator<Item = (OsString, OsString)>,
-    automation: bool,
+    may_stay: &[&str],
 ) -> Option<Vec<(OsString, OsString)>> {
     let mut changed = false;
     let mut kept = Vec::new();
     for (name, value) in variables {
-        if is_removed(&name, automation) {
+        if is_removed(&name, may_stay) {
             changed = true;
         } else {
             kept.push((name, value));
@@ -92,9 +95,9 @@ fn cleaned(
     changed.then_some(kept)
 }
 
-fn is_removed(name: &OsStr, automation: bool) -> bool {
+fn is_removed(name: &OsStr, may_stay: &[&str]) -> bool {
     let Some(name) = name.to_str() else { return false };
-    if SET.iter().any(|(set, _)| *set == name) || (automation && AUTOMATION.contains(&name)) {
+    if SET.iter().any(|(set, _)| *set == name) || may_stay.contains(&name) {
         return false;
     }
     REMOVED.contains(&name) || REMOVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -104,9 +107,9 @@ fn is_removed(name: &OsStr, automation: bool) -> bool {
 mod tests {
     use super::*;
 
-    fn clean(variables: &[(&str, &str)], automation: bool) -> Option<Vec<String>> {
+    fn clean(variables: &[(&str, &str)], may_stay: &[&str]) -> Option<Vec<String>> {
         let variables = variables.iter().map(|(n, v)| (OsString::from(n), OsString::from(v)));
-        let cleaned = cleaned(variables, automation)?;
+        let cleaned = cleaned(variables, may_stay)?;
         let mut names: Vec<_> = cleaned.into_iter().map(|(n, _)| n.into_string().unwrap()).collect();
         names.sort();
         Some(names)
@@ -124,22 +127,22 @@ mod tests {
             ("GTK_IM_MODULE", "ibus"),
         ];
         let expected = ["DISPLAY", "GDK_BACKEND", "GTK_IM_MODULE", "WEBKIT_DISABLE_DMABUF_RENDERER"];
-        assert_eq!(clean(&dirty, false).unwrap(), expected);
+        assert_eq!(clean(&dirty, &[]).unwrap(), expected);
     }
 
     #[test]
     fn a_clean_environment_stays_as_it_is_so_that_starting_anew_ends() {
         let clean_already = [("GDK_BACKEND", "x11"), ("WEBKIT_DISABLE_DMABUF_RENDERER", "1"), ("DISPLAY", ":1")];
-        assert_eq!(clean(&clean_already, false), None);
-        assert!(clean(&[("GDK_BACKEND", "wayland")], false).is_some());
+        assert_eq!(clean(&clean_already, &[]), None);
+        assert!(clean(&[("GDK_BACKEND", "wayland")], &[]).is_some());
     }
 
     #[test]
     fn only_automation_of_the_page_keeps_the_inspector() {
         let variables =
             [("TAURI_WEBVIEW_AUTOMATION", "true"), ("WEBKIT_INSPECTOR_SERVER", "127.0.0.1:9"), ("LD_PRELOAD", "x")];
-        assert!(!clean(&variables, false).unwrap().iter().any(|n| n.contains("INSPECTOR")));
-        let kept = clean(&variables, true).unwrap();
+        assert!(!clean(&variables, &[]).unwrap().iter().any(|n| n.contains("INSPECTOR")));
+        let kept = clean(&variables, AUTOMATION).unwrap();
         assert!(kept.iter().any(|n| n == "WEBKIT_INSPECTOR_SERVER"));
         assert!(!kept.iter().any(|n| n == "LD_PRELOAD"));
     }

@@ -3,8 +3,11 @@
 use bodyguard_protocol::ui::{UiReply, UiRequest, UiResponse};
 use bodyguard_protocol::{AgentName, ErrorCode, Fault};
 use bodyguard_supervisor::HumanHandle;
+use serde::Deserialize;
+use serde_json::Value;
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
+use crate::guards::UnknownRequest;
 use crate::window::MAIN;
 
 /// Answers a request of the page.
@@ -12,13 +15,15 @@ use crate::window::MAIN;
 pub(crate) async fn rpc(
     window: WebviewWindow,
     human: State<'_, HumanHandle>,
-    request: UiRequest,
+    unknown: State<'_, UnknownRequest>,
+    request: Value,
 ) -> Result<UiReply, Fault> {
     if window.label() != MAIN {
         return Err(Fault::new(ErrorCode::PermissionDenied, "only the main window is answered"));
     }
     let human = human.inner().clone();
-    Ok(match request {
+    let Ok(known) = UiRequest::deserialize(&request) else { return Ok(unknown(human, request).await) };
+    Ok(match known {
         UiRequest::CopyToken { agent } => copy_token(&window, &human, &agent).await,
         shown @ UiRequest::AskShown { .. } => {
             let reply = human.request(shown).await;

@@ -34,9 +34,9 @@ impl Refusals {
 impl Bar {
     fn judge(&self, event: &NativeEvent) -> Result<(), PresenceRefused> {
         match &*self.rule.borrow() {
-            Some(rule) => rule.admits(event),
+            Some(rule) => rule.admits(event).map(drop),
             // Not read yet: nobody is known.
-            None => EnrolledDevices::default().admits(event),
+            None => EnrolledDevices::default().admits(event).map(drop),
         }
     }
 

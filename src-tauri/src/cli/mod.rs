@@ -10,14 +10,11 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use bodyguard_policy::EnrolledDevices;
-use bodyguard_supervisor::PresenceFactory;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::{AppOptions, StartFailure, default_data_dir, process, run};
+use crate::{AppOptions, Guards, StartFailure, default_data_dir, process, run};
 
 pub use output::Failure;
 
@@ -58,17 +55,17 @@ enum Command {
     Init(init::Arguments),
 }
 
-/// Runs the command line of this process with the presence rule that ships.
+/// Runs the command line of this process with the guards that ship.
 pub fn main() -> ExitCode {
-    main_with(Arc::new(|enrolled| Arc::new(EnrolledDevices::new(enrolled))))
+    main_with(Guards::shipped())
 }
 
-/// Runs the command line of this process with a presence rule.
-pub fn main_with(presence: PresenceFactory) -> ExitCode {
+/// Runs the command line of this process with other guards.
+pub fn main_with(guards: Guards) -> ExitCode {
     let cli = Cli::parse();
     start_logging(if cli.command.is_some() { "warn" } else { "info" });
     let result = match data_dir(cli.data.as_deref(), cli.command.is_none()) {
-        Ok(data) => dispatch(cli.command, &data, presence),
+        Ok(data) => dispatch(cli.command, &data, guards),
         Err(failure) => Err(failure),
     };
     match result {
@@ -80,12 +77,12 @@ pub fn main_with(presence: PresenceFactory) -> ExitCode {
     }
 }
 
-fn dispatch(command: Option<Command>, data: &Path, presence: PresenceFactory) -> Result<ExitCode, Failure> {
+fn dispatch(command: Option<Command>, data: &Path, guards: Guards) -> Result<ExitCode, Failure> {
     if !matches!(command, None | Some(Command::Doctor(_))) {
         process::harden();
     }
     match command {
-        None => app(data, presence),
+        None => app(data, guards),
         Some(Command::Mcp(arguments)) => Ok(mcp::run(data, &arguments)),
         Some(Command::Doctor(arguments)) => doctor::run(data, &arguments),
         Some(Command::Trace(arguments)) => trace::run(data, &arguments),
@@ -94,8 +91,8 @@ fn dispatch(command: Option<Command>, data: &Path, presence: PresenceFactory) ->
     }
 }
 
-fn app(data: &Path, presence: PresenceFactory) -> Result<ExitCode, Failure> {
-    match run(AppOptions { data_dir: data.to_owned(), presence }) {
+fn app(data: &Path, guards: Guards) -> Result<ExitCode, Failure> {
+    match run(AppOptions { data_dir: data.to_owned(), guards }) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(shown @ StartFailure::Shown(_)) => {
             eprintln!("bodyguard: {shown}");
@@ -122,7 +119,11 @@ fn data_dir(given: Option<&Path>, make: bool) -> Result<PathBuf, Failure> {
 }
 
 fn start_logging(default: &str) {
-    let filter = EnvFilter::try_from_env("BODYGUARD_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let mut filter = EnvFilter::try_from_env("BODYGUARD_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    // At finer levels it prints whole messages of agents, secrets included.
+    if let Ok(cap) = "rmcp=warn".parse() {
+        filter = filter.add_directive(cap);
+    }
     // A second subscriber in one process is refused; the first one then goes on.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
 }

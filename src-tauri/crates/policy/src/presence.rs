@@ -76,11 +76,11 @@ impl From<PresenceRefused> for Fault {
 
 /// Which events show a person.
 pub trait PresenceRule: Send + Sync {
-    /// Whether this event does.
+    /// The device by which this event shows one.
     ///
     /// # Errors
     /// Why it doesn't.
-    fn admits(&self, event: &NativeEvent) -> Result<(), PresenceRefused>;
+    fn admits(&self, event: &NativeEvent) -> Result<String, PresenceRefused>;
 }
 
 /// The rule that ships: the event comes from a device that the person enrolled.
@@ -113,13 +113,14 @@ impl EnrolledDevices {
 }
 
 impl PresenceRule for EnrolledDevices {
-    fn admits(&self, event: &NativeEvent) -> Result<(), PresenceRefused> {
+    fn admits(&self, event: &NativeEvent) -> Result<String, PresenceRefused> {
         if event.sent {
             return Err(PresenceRefused::Sent);
         }
         let device = event.device.as_deref().ok_or(PresenceRefused::NoDevice)?;
         Self::can_enrol(device)?;
-        if self.0.contains(device) { Ok(()) } else { Err(PresenceRefused::NotEnrolled { device: device.to_owned() }) }
+        let device = device.to_owned();
+        if self.0.contains(&device) { Ok(device) } else { Err(PresenceRefused::NotEnrolled { device }) }
     }
 }
 
@@ -137,15 +138,14 @@ impl Presence {
     /// Takes an event as a yes, if the rule admits it.
     ///
     /// # Errors
-    /// Why the event doesn't show a person. An event without a device never does, whatever the rule.
+    /// Why the event doesn't show a person.
     pub fn witness(
         rule: &dyn PresenceRule,
         event: &NativeEvent,
         ask_id: &AskId,
         shown_digest: &Digest,
     ) -> Result<Self, PresenceRefused> {
-        rule.admits(event)?;
-        let device = event.device.clone().ok_or(PresenceRefused::NoDevice)?;
+        let device = rule.admits(event)?;
         Ok(Self { ask_id: ask_id.clone(), shown_digest: shown_digest.clone(), device })
     }
 

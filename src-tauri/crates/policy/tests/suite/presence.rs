@@ -51,16 +51,22 @@ fn injectors_cant_be_enrolled() {
 }
 
 #[test]
-fn without_a_device_no_rule_makes_a_presence() {
+fn r17_the_rule_alone_says_what_is_a_presence() {
     struct Anything;
     impl PresenceRule for Anything {
-        fn admits(&self, _: &NativeEvent) -> Result<(), PresenceRefused> {
-            Ok(())
+        fn admits(&self, _: &NativeEvent) -> Result<String, PresenceRefused> {
+            Ok("anything".into())
         }
     }
-    let refused = Presence::witness(&Anything, &click(None), &ask('0'), &digest("shown")).unwrap_err();
-    assert_eq!(refused, PresenceRefused::NoDevice);
-    assert!(Presence::witness(&Anything, &click(Some("XTEST")), &ask('0'), &digest("shown")).is_ok());
+    let by = |rule: &dyn PresenceRule, device| {
+        Presence::witness(rule, &click(device), &ask('0'), &digest("shown")).map(|presence| presence.device().to_owned())
+    };
+    assert_eq!(by(&enrolled(), None), Err(PresenceRefused::NoDevice));
+    assert!(by(&enrolled(), Some("XTEST")).is_err());
+    assert_eq!(by(&enrolled(), Some(PERSON_DEVICE)).as_deref(), Ok(PERSON_DEVICE));
+    // The control: without the rule each of them would be one.
+    assert_eq!(by(&Anything, None).as_deref(), Ok("anything"));
+    assert!(by(&Anything, Some("XTEST")).is_ok());
 }
 
 #[test]
