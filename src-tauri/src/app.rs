@@ -56,7 +56,8 @@ pub fn default_data_dir() -> Option<PathBuf> {
 /// # Errors
 /// See [`StartFailure`].
 pub fn run(options: AppOptions) -> Result<(), StartFailure> {
-    process::with_clean_environment(options.guards.kept_variables).map_err(|e| StartFailure::Window(format!("can't start anew: {e}")))?;
+    process::with_clean_environment(options.guards.kept_variables)
+        .map_err(|e| StartFailure::Window(format!("can't start anew: {e}")))?;
     process::harden();
     x11rb::connect(None).map_err(|e| StartFailure::NoDisplay(e.to_string()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

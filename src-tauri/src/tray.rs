@@ -1,4 +1,4 @@
-//! The tray icon: how many requests wait, and *Stop everything* within reach.
+//! The tray icon: how many requests wait, and *Stop all* within reach.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(crate) fn create(app: &AppHandle, human: &HumanHandle, data_dir: &Path) {
 fn build(app: &AppHandle, human: &HumanHandle, data_dir: &Path) -> tauri::Result<()> {
     let waiting = MenuItemBuilder::new("Nothing waits").enabled(false).build(app)?;
     let open = MenuItemBuilder::with_id("open", "Open").build(app)?;
-    let stop = MenuItemBuilder::with_id("stop", "Stop everything").build(app)?;
+    let stop = MenuItemBuilder::with_id("stop", "Stop all").build(app)?;
     let quit = MenuItemBuilder::with_id("quit", "Quit").build(app)?;
     let menu =
         MenuBuilder::new(app).items(&[&waiting, &open]).separator().item(&stop).separator().item(&quit).build()?;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { go, stage, startBrowser } from "./browser";
 import { ask, command, edit, hostile, long } from "./fixtures/asks";
+import { TRACE_ID } from "./fixtures/traces";
 import { World } from "./fixtures/world";
 
 let browser: Browser;
@@ -171,6 +172,60 @@ test("apr_03 lapsing is worded otherwise than a denial", async () => {
   host.emit({ event: "ask_changed", ask_id: edit.ask_id });
   await page.getByText("Nobody decided in time, which is a no. Nothing was done.").waitFor();
   expect(await page.getByText("You said no").count()).toBe(0);
+  await close();
+});
+
+test("the end of an ask leads to its act in the trace, by keyboard alone, and back", async () => {
+  const { page, world, host, sent, close } = await stage(browser, only(command));
+  await page.locator(`[data-ask="${command.ask_id}"]`).waitFor();
+  world.move(command.ask_id, { state: "done", edge: { trace_id: TRACE_ID, edge_id: 4_001 } });
+  host.emit({ event: "ask_changed", ask_id: command.ask_id });
+  await page.getByRole("button", { name: "Show in trace" }).focus();
+  await page.keyboard.press("Enter");
+
+  // The act is selected and in view, far down in its trace.
+  const selected = page.getByRole("listbox", { name: "Acts" }).getByRole("option", { selected: true });
+  await selected.getByText("4001", { exact: true }).waitFor();
+  await expect.poll(() => selected.getByText("Screenshot").count()).toBe(1);
+  await expect
+    .poll(async () => {
+      const [row, list] = await Promise.all([
+        selected.boundingBox(),
+        page.getByRole("listbox", { name: "Acts" }).boundingBox(),
+      ]);
+      // A pixel for rounding.
+      return row && list && row.y > list.y - 1 && row.y + row.height < list.y + list.height + 1;
+    })
+    .toBe(true);
+  await expect.poll(() => sent("edge").at(-1)).toEqual({ trace_id: TRACE_ID, edge_id: 4_001 });
+  expect(sent("edge")).toHaveLength(1);
+
+  await page.keyboard.press("Escape");
+  await page.getByRole("listbox", { name: "Traces" }).waitFor();
+  await go(page, 1);
+  await page.getByText("You said yes, and it ran.").waitFor();
+  await close();
+});
+
+test("where only one fits, the act that an ask led to is shown, and its list around it", async () => {
+  const { page, world, host, close } = await stage(browser, only(command), { width: 640, height: 400 });
+  await page.locator(`[data-ask="${command.ask_id}"]`).waitFor();
+  world.move(command.ask_id, { state: "denied", edge: { trace_id: TRACE_ID, edge_id: 4_002 } });
+  host.emit({ event: "ask_changed", ask_id: command.ask_id });
+  await page.getByRole("button", { name: "Show in trace" }).click();
+  await page.getByRole("tabpanel").getByRole("heading", { name: "Refused" }).waitFor();
+  await page.getByRole("button", { name: "All 5,000 acts" }).click();
+  await page.getByRole("option", { selected: true }).getByText("4002", { exact: true }).waitFor();
+  await close();
+});
+
+test("an ask that no act came of has no way to a trace", async () => {
+  const { page, world, host, close } = await stage(browser, only(command));
+  await page.locator(`[data-ask="${command.ask_id}"]`).waitFor();
+  world.move(command.ask_id, { state: "approved" });
+  host.emit({ event: "ask_changed", ask_id: command.ask_id });
+  await page.getByRole("button", { name: "Show session" }).waitFor();
+  expect(await page.getByRole("button", { name: "Show in trace" }).count()).toBe(0);
   await close();
 });
 

@@ -90,11 +90,34 @@ test("stop all acts at once; resuming is an ask", async () => {
 test("apr_09 what a crash cut off is said plainly until it is understood", async () => {
   const world = new World();
   world.interrupted = ["A command of claude in website was cut off while it ran: npm run build."];
-  const { page, close } = await stage(browser, world);
-  await page.getByText("Nothing was repeated.").waitFor();
+  const { page, host, sent, close } = await stage(browser, world);
+  const banner = page.getByText("Nothing was repeated.");
+  await banner.waitFor();
   await page.getByText("npm run build.").first().waitFor();
   await page.getByRole("button", { name: "Understood" }).click();
-  expect(await page.getByText("Nothing was repeated.").count()).toBe(0);
+  await expect.poll(() => sent("acknowledge_interrupted").length).toBe(1);
+  host.emit({ event: "stopped_changed", stopped: false });
+  await banner.waitFor({ state: "detached" });
+  // The supervisor remembers that it was read, not this page.
+  await page.reload();
+  await page.getByRole("main").waitFor();
+  await page.locator(`[data-ask="${edit.ask_id}"]`).waitFor();
+  expect(await banner.count()).toBe(0);
+  await close();
+});
+
+test("apr_09 what a crash cut off stays while the supervisor doesn't know that it was read", async () => {
+  const world = new World();
+  world.interrupted = ["A command of claude in website was cut off while it ran: npm run build."];
+  world.faults.set("acknowledge_interrupted", { code: "internal", message: "That couldn’t be noted." });
+  const { page, sent, close } = await stage(browser, world);
+  await page.getByRole("button", { name: "Understood" }).click();
+  await page.getByText("That couldn’t be noted.").waitFor();
+  await page.getByText("Nothing was repeated.").waitFor();
+  world.faults.clear();
+  await page.getByRole("button", { name: "Understood" }).click();
+  await expect.poll(() => sent("acknowledge_interrupted").length).toBe(2);
+  await page.getByText("That couldn’t be noted.").waitFor({ state: "detached" });
   await close();
 });
 

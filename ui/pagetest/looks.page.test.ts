@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { go, stage, startBrowser } from "./browser";
 import { ask, hostile } from "./fixtures/asks";
+import { DENIED } from "./fixtures/traces";
 import { World } from "./fixtures/world";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -60,6 +61,13 @@ describe.each([
     await page.getByRole("option").first().click();
     await page.getByText("Authorization").waitFor();
     await check("trace");
+    if (look.width < 800) await page.getByRole("button", { name: /^All .* acts/ }).click();
+    await page
+      .getByRole("option")
+      .nth(DENIED - 1)
+      .click();
+    await page.getByRole("heading", { name: "Refused" }).waitFor();
+    await check("refused act");
     await close();
   });
 

@@ -1,9 +1,9 @@
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { go, stage, startBrowser } from "./browser";
 import { change } from "./fixtures/asks";
-import { sessions } from "./fixtures/traces";
+import { DENIED, FORBIDDEN, OUTDATED, REASONS, sessions } from "./fixtures/traces";
 import { World } from "./fixtures/world";
 
 let browser: Browser;
@@ -120,6 +120,116 @@ test("an act shows who allowed it, how, and what was recorded", async () => {
   });
   await page.getByRole("tab", { name: "Outcome (JSON)" }).click();
   await expect.poll(() => panel.locator("[data-exact]").textContent()).toContain('"outcome"');
+  await close();
+});
+
+/** Opens an act of the newest trace. */
+async function openAct(page: Page, edge_id: number): Promise<void> {
+  await go(page, 3);
+  await page.getByRole("listbox", { name: "Traces" }).getByRole("option").first().click();
+  await page
+    .getByRole("listbox", { name: "Acts" })
+    .getByRole("option")
+    .nth(edge_id - 1)
+    .click();
+}
+
+test.each([
+  ["the person", DENIED],
+  ["the policy", FORBIDDEN],
+  ["what is there", OUTDATED],
+])("r16 an act that %s refused says why, and claims neither a yes nor a run", async (_, edge_id) => {
+  const { page, complaints, close } = await stage(browser);
+  await openAct(page, edge_id);
+  const panel = page.getByRole("tabpanel");
+  const section = panel.locator("section").filter({ has: page.getByRole("heading", { name: "Refused" }) });
+  await section.getByText("Nothing was done.").waitFor();
+  expect(await section.locator("[data-reason]").textContent()).toBe(REASONS.get(edge_id));
+  expect(await section.locator("mark").count()).toBe(edge_id === FORBIDDEN ? 1 : 0);
+  await panel.getByText("(unchanged)").waitFor();
+  expect(await panel.textContent()).not.toMatch(/Authorization|needed none|took|Failed|no outcome on record/);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("r16 what was refused has a recorded refusal, and no outcome that could still come", async () => {
+  const { page, close } = await stage(browser);
+  await openAct(page, FORBIDDEN);
+  const panel = page.getByRole("tabpanel");
+  await panel.getByRole("heading", { name: "Refused" }).waitFor();
+  expect(await page.getByRole("tab", { name: "Intent (JSON)" }).count()).toBe(0);
+
+  await page.getByRole("tab", { name: "Refusal (JSON)" }).click();
+  const recorded = panel.getByRole("region", { name: "Recorded refusal" }).locator("[data-exact]");
+  expect(JSON.parse((await recorded.textContent()) ?? "")).toMatchObject({ kind: "refused" });
+  await panel.getByText("Record 112 of the log.", { exact: true }).waitFor();
+  expect(await panel.textContent()).not.toContain("before anything ran");
+
+  await page.getByRole("tab", { name: "Outcome (JSON)" }).click();
+  await panel.getByText("Nothing ran, so there is no outcome.").waitFor();
+  expect(await panel.textContent()).not.toMatch(/still runs|cut off/);
+
+  // What ran is told as before.
+  await page.getByRole("option").nth(1).click();
+  await page.getByRole("tab", { name: "Intent (JSON)" }).click();
+  await panel.getByText("Record 104 of the log. It was durable before anything ran.").waitFor();
+  await close();
+});
+
+test("r16 what was refused before anybody was asked says so; what the person refused is shown again", async () => {
+  const { page, close } = await stage(browser);
+  await openAct(page, FORBIDDEN);
+  const panel = page.getByRole("tabpanel");
+  await page.getByRole("tab", { name: "As it was shown" }).click();
+  await panel.getByRole("heading", { name: "Nobody was asked" }).waitFor();
+  await panel.getByText("It was refused before that.").waitFor();
+  expect(await panel.textContent()).not.toContain("allows");
+
+  await page
+    .getByRole("option")
+    .nth(DENIED - 1)
+    .click();
+  await panel.getByRole("heading", { name: "claude wants to run a command in website" }).waitFor();
+
+  await page.getByRole("option").nth(0).click();
+  await panel.getByText("The policy allows this without a question.").waitFor();
+  await close();
+});
+
+test("r16 lists of acts tell by a word and a mark what was refused, and give it no duration", async () => {
+  const { page, close } = await stage(browser);
+  const check = async (list: string) => {
+    const rows = page.getByRole("listbox", { name: list }).getByRole("option");
+    for (const [text, refused] of [
+      ["curl -s https://example.com/install", true],
+      ["../.ssh/config", true],
+      ["make deploy", true],
+      ["npm test --", false],
+      ["src/routes/checkout.ts, +6", false],
+    ] as const) {
+      const row = rows.filter({ hasText: text }).first();
+      await row.waitFor();
+      expect(await row.getByText("Refused", { exact: true }).count(), text).toBe(refused ? 1 : 0);
+      expect(await row.locator("svg").count(), text).toBe(refused ? 1 : 0);
+      expect(/\d (ms|s)\b/.test((await row.textContent()) ?? ""), text).toBe(!refused);
+    }
+  };
+  await go(page, 2);
+  await check("Latest acts");
+  await openAct(page, 1);
+  await check("Acts");
+  await close();
+});
+
+test("r16 counts of acts don't say that what was refused was carried out", async () => {
+  const { page, close } = await stage(browser);
+  await go(page, 3);
+  const first = page.getByRole("listbox", { name: "Traces" }).getByRole("option").first();
+  expect(await first.textContent()).toMatch(
+    /5000\s*acts, carried out or refused\s*2000\s*destructive, carried out/,
+  );
+  await first.click();
+  await page.getByText("5,000 acts, 2,000 destructive ones carried out").waitFor();
   await close();
 });
 

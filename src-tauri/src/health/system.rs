@@ -35,9 +35,12 @@ pub(super) fn sandbox() -> HealthCheck {
         Err(error) => return failed(NAME, format!("bubblewrap can't be started: {error}"), install("bubblewrap")),
     };
     match end_of(child) {
-        Ok((status, _)) if status.success() && rustix::process::geteuid().is_root() => {
-            warning(NAME, "bubblewrap works, but as root it holds less", "run Bodyguard as an ordinary user")
-        }
+        Ok((status, _)) if status.success() && rustix::process::geteuid().is_root() => warning(
+            NAME,
+            "bubblewrap works, but as root it holds less: commands run as the workspace's owner, or as nobody, and \
+                 are refused where that user can't enter the workspace's folder",
+            "run Bodyguard as an ordinary user",
+        ),
         Ok((status, _)) if status.success() => ok(NAME, "bubblewrap, all namespaces, no network"),
         Ok((_, said)) => failed(NAME, format!("bubblewrap fails: {}", escape_line(said.trim())), namespaces_advice()),
         Err(error) => failed(NAME, format!("bubblewrap: {error}"), namespaces_advice()),

@@ -3,13 +3,15 @@
 //! can fail.
 
 use anyhow::{Context, Result};
-use approvals::{SOON, Scene, ask_as_page, code, records, wait_records};
+use approvals::{SOON, Scene, ask_as_page, records, wait_records};
 use harness::accessibility::Accessibility;
 use harness::windows::find_window;
 use harness::{AppOptions, Desktop, binary, injector, keysym, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// Longer than the time within which the bar records alike attempts as one.
+const APART: Duration = Duration::from_millis(400);
 /// Longer than the bar needs to arm again after a disturbance.
 const LONG_ENOUGH: Duration = Duration::from_millis(1800);
 const XTEST_POINTER: &str = "XTEST pointer";
@@ -35,11 +37,29 @@ const KEYS: [Way; 4] = [
     Way { name: "XTEST space", act: |desktop, _| injector::xtest_key(desktop, keysym::SPACE) },
 ];
 
-/// The test-only build of the same app whose presence rule admits every event.
-fn without_presence_check(mut options: AppOptions) -> Result<AppOptions> {
-    options.binary = Some(binary("bodyguard-red").context("build it: cargo build -p red-app")?);
-    Ok(options)
+/// The test-only build of the same app with its guards off.
+fn unguarded() -> Result<impl FnOnce(AppOptions) -> AppOptions> {
+    let red = binary("bodyguard-red").context("build it: cargo build --workspace --bins")?;
+    Ok(|options| AppOptions { binary: Some(red), ..options })
 }
+
+/// Makes GTK listen to core events, which other clients can send, and which name no device.
+const CORE_EVENTS: &str = "GDK_CORE_DEVICE_EVENTS";
+
+/// XSendEvent, to the window under the pointer and to the app's.
+const SENT: [Way; 2] = [
+    Way { name: "XSendEvent click", act: |desktop, (x, y)| injector::send_event_click(desktop, x, y) },
+    Way { name: "XSendEvent space", act: |desktop, at| injector::send_event_key_at(desktop, at, keysym::SPACE) },
+];
+
+/// A press by the accessibility bus.
+const PRESS: Way = Way {
+    name: "accessibility press",
+    act: |desktop, _| {
+        let pressed = Accessibility::of(desktop)?.press("Approve")?;
+        pressed.then_some(()).context("the accessibility bus offers the button")
+    },
+};
 
 /// One request that is shown and armed, for which nothing may happen until the person acts.
 struct Shown {
@@ -80,6 +100,7 @@ impl Shown {
     fn refuses_once(&mut self, way: &Way, name: &str, reason: &str, device: &str, event: &str) -> Result<()> {
         let at = self.scene.armed().with_context(|| format!("before {name}"))?;
         self.refused = self.refusals()?.len();
+        std::thread::sleep(APART);
         (way.act)(&self.scene.desktop, at)?;
         let all = wait_records(&self.scene.app, "presence_refused", self.refused).with_context(|| name.to_owned())?;
         let last = all.last().context("a record")?;
@@ -126,25 +147,45 @@ fn r17_inv_2_injected_clicks_and_keys_approve_nothing() -> Result<()> {
 
 #[test]
 fn r17_inv_2_sent_events_and_accessibility_presses_approve_nothing() -> Result<()> {
-    let mut shown = Shown::of(Scene::start()?)?;
-    // GTK listens to XInput 2 alone, and the X server lets no client send an event of that kind; so
-    // what XSendEvent can make never reaches a widget.
-    shown.ignores("XSendEvent click", |scene, (x, y)| injector::send_event_click(&scene.desktop, x, y))?;
+    // The app clears what would let it hear events that other programs send.
+    let mut shown = Shown::of(Scene::with(|options| options.variable(CORE_EVENTS, "1"))?)?;
+    let [click, space] = &SENT;
+    shown.ignores(click.name, |scene, at| (click.act)(&scene.desktop, at))?;
     shown.scene.person.key(keysym::TAB)?;
-    shown.ignores("XSendEvent space", |scene, _| {
+    shown.ignores(space.name, |scene, at| {
+        (space.act)(&scene.desktop, at)?;
         let pid = scene.app.pid()?;
         let window = find_window(&scene.desktop, |window| window.pid == Some(pid))?.context("the app's window")?;
-        injector::send_event_key(&scene.desktop, window.id, keysym::SPACE)?;
         injector::xdotool_key_to_window(&scene.desktop, window.id, "space")
     })?;
+    let at = shown.scene.armed()?;
     shown.refused = shown.refusals()?.len();
-    shown.scene.armed()?;
-    assert!(Accessibility::of(&shown.scene.desktop)?.press("Approve")?, "the accessibility bus offers the button");
+    std::thread::sleep(APART);
+    (PRESS.act)(&shown.scene.desktop, at)?;
     let all = wait_records(&shown.scene.app, "presence_refused", shown.refused)?;
     let last = all.last().context("a record")?;
     assert_eq!((&last["reason"], last.get("device").unwrap_or(&Value::Null)), (&json!("no_device"), &Value::Null));
-    shown.still_open("an accessibility press")?;
+    shown.still_open(PRESS.name)?;
     shown.person_approves()
+}
+
+/// A button of the page's own that says yes, for WebDriver to click.
+const OWN_BUTTON: &str = "
+  const button = document.createElement('button');
+  button.id = 'own-approve';
+  button.style = 'position: fixed; inset: 0 auto auto 0; z-index: 9; padding: 2rem';
+  button.onclick = () => window.__TAURI_INTERNALS__.invoke(...arguments[0]).catch(() => {});
+  document.body.append(button);";
+
+/// Puts the button there and clicks it.
+fn click_own_button(scene: &Scene) -> Result<()> {
+    let asked = records(&scene.app, "ask_opened")?.pop().context("the ask")?;
+    let (command, arguments) = wishes(&asked["ask_id"], &asked["shown_digest"]).swap_remove(0);
+    let page = scene.app.page()?;
+    page.script(OWN_BUTTON, &[json!([command, arguments])])?;
+    page.click("#own-approve")?;
+    page.script("document.querySelector('#own-approve').remove()", &[])?;
+    Ok(())
 }
 
 /// Everything a page could think of saying to decide an ask.
@@ -229,15 +270,11 @@ fn r17_inv_2_scripts_in_the_page_and_webdriver_approve_nothing() -> Result<()> {
         let _ = page.click_at(x, y).and_then(|()| page.click_at(x, y - 30));
         Ok(())
     })?;
-    // WebKit's driver makes key events for the whole window, so that these do reach the bar.
-    shown.scene.armed()?;
-    shown.refused = shown.refusals()?.len();
-    shown.scene.app.page()?.type_into("body", "\u{e00a}a\u{e00a}")?;
-    std::thread::sleep(LONG_ENOUGH);
-    for record in shown.refusals()?.iter().skip(shown.refused) {
-        assert_ne!(record["reason"], "device_not_enrolled", "{record}");
-    }
-    shown.still_open("WebDriver's Alt+A")?;
+    shown.ignores("a WebDriver click on a button of the page's own", |scene, _| click_own_button(scene))?;
+    shown.ignores("WebDriver's Alt+A", |scene, _| scene.app.page()?.chord(&['\u{e00a}', 'a']))?;
+    shown.ignores("WebDriver's Alt+A into the page", |scene, _| {
+        scene.app.page()?.type_into("body", "\u{e00a}a\u{e00a}")
+    })?;
     shown.person_approves()
 }
 
@@ -263,12 +300,8 @@ fn approves(scene: &mut Scene, number: usize, way: &Way, focus_approve: bool) ->
 }
 
 #[test]
-fn red_twin_with_the_presence_check_off_injected_input_approves() -> Result<()> {
-    let options = without_presence_check(AppOptions::default())?;
-    let mut scene = Scene::with(|mut shipped| {
-        shipped.binary = options.binary;
-        shipped
-    })?;
+fn red_twin_with_the_guards_off_injected_input_approves() -> Result<()> {
+    let mut scene = Scene::with(unguarded()?)?;
     for (number, way) in CLICKS.iter().enumerate() {
         let device = approves(&mut scene, number, way, false)?;
         assert!(device.ends_with(XTEST_POINTER), "{}: {device}", way.name);
@@ -281,26 +314,35 @@ fn red_twin_with_the_presence_check_off_injected_input_approves() -> Result<()> 
 }
 
 #[test]
-fn red_twin_what_has_no_device_approves_nothing_even_with_the_check_off() -> Result<()> {
-    let options = without_presence_check(AppOptions::default())?;
-    let mut scene = Scene::with(|mut shipped| {
-        shipped.binary = options.binary;
-        shipped
-    })?;
-    let call = scene.begin_act(scene.touch("no-device"))?;
-    let (x, y) = scene.armed()?;
-    injector::send_event_click(&scene.desktop, x, y)?;
-    // A rule can only refuse more: an event without a device is no presence whatever the rule says,
-    // and a presence can't be made in any other way. So no build approves by these, and the test
-    // above that they don't would fail only if that changed.
-    Accessibility::of(&scene.desktop)?.press("Approve")?;
-    std::thread::sleep(LONG_ENOUGH);
-    assert!(!scene.exists("no-device") && !scene.agent.has_answer(call));
-    assert!(records(&scene.app, "block_issued")?.is_empty());
-    // The refusal came from there, not from a rule: this rule refuses nothing.
-    assert!(records(&scene.app, "presence_refused")?.is_empty());
-    wait_until("the refusal is in the app's own log", SOON, || scene.app.log().contains("a decision was not taken"))?;
-    scene.person.deny(SOON)?;
-    assert_eq!(code(&scene.end_act(call)?), "denied_by_person");
+fn red_twin_with_the_guards_off_sent_events_and_accessibility_presses_approve() -> Result<()> {
+    let guards_off = unguarded()?;
+    let mut scene = Scene::with(|options| guards_off(options).variable(CORE_EVENTS, "1"))?;
+    let [click, space] = &SENT;
+    for (number, (way, focus)) in [(click, false), (space, true), (&PRESS, false)].into_iter().enumerate() {
+        let device = approves(&mut scene, number, way, focus)?;
+        assert!(!device.contains("TigerVNC"), "{}: {device}", way.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn red_twin_with_the_guards_off_scripts_in_the_page_and_webdriver_approve() -> Result<()> {
+    let mut scene = Scene::with_driver(unguarded()?)?;
+    let call = scene.begin_act(scene.touch("by-script"))?;
+    scene.armed()?;
+    let asked = records(&scene.app, "ask_opened")?.pop().context("the ask")?;
+    let (command, arguments) = wishes(&asked["ask_id"], &asked["shown_digest"]).swap_remove(0);
+    let answer = ask_as_page(&scene.app, &command, &arguments)?;
+    assert!(answer.pointer("/value/ok").is_some(), "{answer}");
+    assert_eq!(scene.end_act(call)?.text_at("/outcome_status"), "success");
+    assert!(scene.exists("by-script"));
+
+    scene.perceive()?;
+    let call = scene.begin_act(scene.touch("by-driver"))?;
+    scene.next_request()?;
+    scene.armed()?;
+    click_own_button(&scene)?;
+    assert_eq!(scene.end_act(call)?.text_at("/outcome_status"), "success");
+    assert!(scene.exists("by-driver"));
     Ok(())
 }

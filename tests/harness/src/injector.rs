@@ -130,6 +130,28 @@ pub fn send_event_click(desktop: &Desktop, x: i32, y: i32) -> Result<()> {
     Ok(())
 }
 
+/// A key sent as events to the top-level window that covers a point (XSendEvent).
+///
+/// # Errors
+/// As [`send_event_key`].
+pub fn send_event_key_at(desktop: &Desktop, (x, y): (i32, i32), keysym: u32) -> Result<()> {
+    let (conn, root) = desktop.x11()?;
+    let inside = conn.translate_coordinates(root, root, x.try_into()?, y.try_into()?)?.reply()?;
+    let (frame, mut window) = (inside.child, inside.child);
+    // The window manager's frame hears nothing: the client's window is the one with a WM_STATE.
+    let state = conn.intern_atom(false, b"WM_STATE")?.reply()?.atom;
+    let mut waiting = vec![frame];
+    while let Some(next) = waiting.pop() {
+        let found = conn.get_property(false, next, state, x11rb::protocol::xproto::AtomEnum::ANY, 0, 0)?.reply()?;
+        if found.type_ != x11rb::NONE {
+            window = next;
+            break;
+        }
+        waiting.extend(conn.query_tree(next)?.reply()?.children);
+    }
+    send_event_key(desktop, window, keysym)
+}
+
 /// A key sent as events to a window (XSendEvent).
 ///
 /// # Errors

@@ -182,6 +182,16 @@ impl WebDriver {
         Ok(())
     }
 
+    /// Presses keys together by WebDriver, wherever the focus is, and lets them go in reverse.
+    pub fn chord(&self, keys: &[char]) -> Result<()> {
+        let step = |kind: &str, key: &char| json!({ "type": kind, "value": key.to_string() });
+        let down = keys.iter().map(|key| step("keyDown", key));
+        let up = keys.iter().rev().map(|key| step("keyUp", key));
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": down.chain(up).collect::<Vec<_>>() });
+        self.in_session("POST", "/actions", &json!({ "actions": [keyboard] }))?;
+        Ok(())
+    }
+
     /// Waits until a JavaScript expression is true.
     ///
     /// # Errors

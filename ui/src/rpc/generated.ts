@@ -75,7 +75,11 @@ requester_present: boolean,
 /**
  * The person's reason, or what ended it.
  */
-reason?: string, };
+reason?: string, 
+/**
+ * The edge that came of it, once it was carried out or refused.
+ */
+edge?: EdgeAddress, };
 
 /**
  * An ask, the `escalation_id` of the agent's side: `a_` and a ULID.
@@ -471,6 +475,19 @@ export type DiffLineKind = "same" | "added" | "removed" | "gap";
 export type Digest = string;
 
 /**
+ * Where an edge is.
+ */
+export type EdgeAddress = { 
+/**
+ * The trace.
+ */
+trace_id: TraceId, 
+/**
+ * The edge in it, from 1.
+ */
+edge_id: number, };
+
+/**
  * Some edges in order.
  */
 export type EdgePage = { 
@@ -545,6 +562,10 @@ state_after?: Digest,
  */
 authorization?: Block, 
 /**
+ * Why it was refused, where nothing was done; escaped.
+ */
+refused?: string, 
+/**
  * What the person was shown.
  */
 decision?: DecisionView, 
@@ -553,7 +574,7 @@ decision?: DecisionView,
  */
 picture?: Digest, 
 /**
- * The recorded intent, indented JSON, escaped.
+ * The recorded intent or refusal, indented JSON, escaped.
  */
 intent_json: string, 
 /**
@@ -572,7 +593,7 @@ outcome_seq?: number, };
 /**
  * A stable error code. Codes are never renamed or reused; new ones may be added.
  */
-export type ErrorCode = "authorization_required" | "in_progress" | "authorization_failure" | "denied_by_policy" | "denied_by_person" | "expired" | "withdrawn" | "superseded" | "interrupted" | "stale_ref" | "perceive_required" | "state_changed" | "state_hash_mismatch" | "not_afforded" | "precondition_failed" | "invalid_argument" | "unknown_field" | "duplicate_field" | "nul_byte" | "parse_error" | "outside_workspace" | "not_found" | "not_regular_file" | "too_large" | "not_utf8" | "empty_match" | "match_count_mismatch" | "line_ending_mismatch" | "before_hash_mismatch" | "too_long_to_review" | "unknown_session" | "unknown_agent" | "workspace_not_assigned" | "unknown_escalation" | "budget_exceeded" | "not_yet_supported" | "signer_unavailable" | "no_display" | "sandbox_unavailable" | "program_not_found" | "timeout" | "cancelled" | "body_lost" | "no_room_to_record" | "storage_failure" | "stopped" | "permission_denied" | "internal";
+export type ErrorCode = "authorization_required" | "in_progress" | "authorization_failure" | "denied_by_policy" | "denied_by_person" | "expired" | "withdrawn" | "superseded" | "interrupted" | "stale_ref" | "perceive_required" | "state_changed" | "state_hash_mismatch" | "not_afforded" | "precondition_failed" | "invalid_argument" | "unknown_field" | "duplicate_field" | "nul_byte" | "parse_error" | "outside_workspace" | "not_found" | "not_regular_file" | "too_large" | "not_utf8" | "empty_match" | "match_count_mismatch" | "line_ending_mismatch" | "before_hash_mismatch" | "too_long_to_review" | "unknown_session" | "unknown_agent" | "workspace_not_assigned" | "unknown_escalation" | "budget_exceeded" | "not_yet_supported" | "signer_unavailable" | "no_display" | "sandbox_unavailable" | "program_not_found" | "timeout" | "cancelled" | "body_lost" | "no_room_to_record" | "storage_failure" | "stopped" | "not_running" | "permission_denied" | "internal";
 
 /**
  * One row of a decision.
@@ -1008,12 +1029,12 @@ export type UiReply = { "ok": UiResponse } | { "err": Fault };
 /**
  * A request of the window. Answered by the [`super::UiResponse`] variant of the same name.
  */
-export type UiRequest = { "method": "overview" } | { "method": "asks" } | { "method": "ask", "params": { ask_id: AskId, } } | { "method": "ask_shown", "params": { ask_id: AskId, shown_digest: Digest, end_shown: boolean, } } | { "method": "ask_hidden" } | { "method": "sessions" } | { "method": "live", "params": { session_id: SessionId, } } | { "method": "traces", "params": { offset: number, limit: number, } } | { "method": "trace", "params": { trace_id: TraceId, } } | { "method": "edges", "params": { trace_id: TraceId, offset: number, limit: number, } } | { "method": "edge", "params": { trace_id: TraceId, edge_id: number, } } | { "method": "verify" } | { "method": "agents" } | { "method": "connect", "params": { agent: AgentName, } } | { "method": "copy_token", "params": { agent: AgentName, } } | { "method": "propose", "params": { change: Change, } } | { "method": "narrow", "params": { change: Change, } } | { "method": "health" } | { "method": "settings" } | { "method": "stop_all" };
+export type UiRequest = { "method": "overview" } | { "method": "asks" } | { "method": "ask", "params": { ask_id: AskId, } } | { "method": "ask_shown", "params": { ask_id: AskId, shown_digest: Digest, end_shown: boolean, } } | { "method": "ask_hidden" } | { "method": "sessions" } | { "method": "live", "params": { session_id: SessionId, } } | { "method": "traces", "params": { offset: number, limit: number, } } | { "method": "trace", "params": { trace_id: TraceId, } } | { "method": "edges", "params": { trace_id: TraceId, offset: number, limit: number, } } | { "method": "edge", "params": { trace_id: TraceId, edge_id: number, } } | { "method": "verify" } | { "method": "agents" } | { "method": "connect", "params": { agent: AgentName, } } | { "method": "copy_token", "params": { agent: AgentName, } } | { "method": "propose", "params": { change: Change, } } | { "method": "narrow", "params": { change: Change, } } | { "method": "health" } | { "method": "settings" } | { "method": "stop_all" } | { "method": "acknowledge_interrupted" };
 
 /**
  * The response to the [`super::UiRequest`] variant of the same name.
  */
-export type UiResponse = { "method": "overview", "result": Overview } | { "method": "asks", "result": Array<AskSummary> } | { "method": "ask", "result": AskDetail } | { "method": "ask_shown" } | { "method": "ask_hidden" } | { "method": "sessions", "result": Array<SessionSummary> } | { "method": "live", "result": LiveView } | { "method": "traces", "result": TracePage } | { "method": "trace", "result": TraceView } | { "method": "edges", "result": EdgePage } | { "method": "edge", "result": EdgeView } | { "method": "verify", "result": VerifyView } | { "method": "agents", "result": AgentsView } | { "method": "connect", "result": ConnectView } | { "method": "copy_token" } | { "method": "propose", "result": AskId } | { "method": "narrow" } | { "method": "health", "result": HealthView } | { "method": "settings", "result": SettingsView } | { "method": "stop_all" };
+export type UiResponse = { "method": "overview", "result": Overview } | { "method": "asks", "result": Array<AskSummary> } | { "method": "ask", "result": AskDetail } | { "method": "ask_shown" } | { "method": "ask_hidden" } | { "method": "sessions", "result": Array<SessionSummary> } | { "method": "live", "result": LiveView } | { "method": "traces", "result": TracePage } | { "method": "trace", "result": TraceView } | { "method": "edges", "result": EdgePage } | { "method": "edge", "result": EdgeView } | { "method": "verify", "result": VerifyView } | { "method": "agents", "result": AgentsView } | { "method": "connect", "result": ConnectView } | { "method": "copy_token" } | { "method": "propose", "result": AskId } | { "method": "narrow" } | { "method": "health", "result": HealthView } | { "method": "settings", "result": SettingsView } | { "method": "stop_all" } | { "method": "acknowledge_interrupted" };
 
 /**
  * What verifying the log found.

@@ -101,6 +101,8 @@ pub enum ErrorCode {
     StorageFailure,
     /// A person pressed stop.
     Stopped,
+    /// Bodyguard isn't running, so there is nobody to ask.
+    NotRunning,
     /// The operating system said no.
     PermissionDenied,
     /// A fault of ours.

@@ -44,8 +44,8 @@ pub(crate) struct Core {
     pub(crate) connections: Mutex<HashMap<AgentName, Connections>>,
     pub(crate) health: Mutex<Vec<HealthCheck>>,
     pub(crate) devices_present: Mutex<BTreeSet<String>>,
-    /// What a crash or restart cut off, one sentence each.
-    pub(crate) interrupted: Vec<String>,
+    /// What a crash or restart cut off and the person hasn't read yet, one sentence each.
+    pub(crate) interrupted: Mutex<Vec<String>>,
     sessions: RwLock<BTreeMap<SessionId, Arc<Session>>>,
     stopped: AtomicBool,
 }
@@ -101,7 +101,7 @@ impl Supervisor {
             connections: Mutex::default(),
             health: Mutex::default(),
             devices_present: Mutex::default(),
-            interrupted: crate::human::interrupted_sentences(&recovery),
+            interrupted: Mutex::new(crate::human::interrupted_sentences(&recovery)),
             sessions: RwLock::default(),
             stopped: AtomicBool::new(stopped),
             config,

@@ -64,6 +64,7 @@ CREATE TABLE edges(
     PRIMARY KEY(trace_id, edge_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edges_unended ON edges(state) WHERE state = 'executing';
+CREATE INDEX edges_of_ask ON edges(ask_id) WHERE ask_id IS NOT NULL;
 CREATE TABLE asks(
     ask_id TEXT PRIMARY KEY,
     session_id TEXT REFERENCES sessions(session_id),

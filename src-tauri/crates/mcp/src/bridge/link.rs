@@ -33,7 +33,7 @@ pub(super) struct Link {
 
 /// Why there is no connection when nobody listens.
 pub(super) fn not_running() -> Fault {
-    Fault::new(ErrorCode::Interrupted, "Bodyguard isn't running")
+    Fault::new(ErrorCode::NotRunning, "Bodyguard isn't running")
         .hint("start Bodyguard on this computer, then try again")
 }
 

@@ -59,7 +59,8 @@ fn r17_the_rule_alone_says_what_is_a_presence() {
         }
     }
     let by = |rule: &dyn PresenceRule, device| {
-        Presence::witness(rule, &click(device), &ask('0'), &digest("shown")).map(|presence| presence.device().to_owned())
+        Presence::witness(rule, &click(device), &ask('0'), &digest("shown"))
+            .map(|presence| presence.device().to_owned())
     };
     assert_eq!(by(&enrolled(), None), Err(PresenceRefused::NoDevice));
     assert!(by(&enrolled(), Some("XTEST")).is_err());

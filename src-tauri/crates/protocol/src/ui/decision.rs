@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::AskState;
-use crate::{AskId, Digest, Fault, SessionId, Timestamp, canonical_digest};
+use crate::{AskId, Digest, Fault, SessionId, Timestamp, TraceId, canonical_digest};
 
 /// Everything a person sees of one ask, escaped, top-down. Nothing is shown that isn't here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -68,6 +68,19 @@ pub struct AskDetail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub reason: Option<String>,
+    /// The edge that came of it, once it was carried out or refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub edge: Option<EdgeAddress>,
+}
+
+/// Where an edge is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct EdgeAddress {
+    /// The trace.
+    pub trace_id: TraceId,
+    /// The edge in it, from 1.
+    pub edge_id: u32,
 }
 
 /// What is decided.

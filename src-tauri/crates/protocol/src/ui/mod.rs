@@ -11,7 +11,7 @@ mod response;
 mod views;
 
 pub use decision::{
-    AskDetail, Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, Fact, Warning, WarningCode,
+    AskDetail, Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, EdgeAddress, Fact, Warning, WarningCode,
 };
 pub use event::{UiEvent, UiEventKind};
 pub use request::{Change, UiRequest};

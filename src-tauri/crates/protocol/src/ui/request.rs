@@ -51,6 +51,8 @@ pub enum UiRequest {
     Settings,
     /// Ends what runs, refuses what waits, and refuses everything new.
     StopAll,
+    /// The person has read what a crash or restart cut off.
+    AcknowledgeInterrupted,
 }
 
 /// A change to what agents may do or to who counts as present.

@@ -35,6 +35,7 @@ pub enum UiResponse {
     Health(HealthView),
     Settings(SettingsView),
     StopAll,
+    AcknowledgeInterrupted,
 }
 
 /// A response or a typed error.

@@ -289,6 +289,10 @@ pub struct EdgeView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub authorization: Option<Block>,
+    /// Why it was refused, where nothing was done; escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub refused: Option<String>,
     /// What the person was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -297,7 +301,7 @@ pub struct EdgeView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub picture: Option<Digest>,
-    /// The recorded intent, indented JSON, escaped.
+    /// The recorded intent or refusal, indented JSON, escaped.
     pub intent_json: String,
     /// The recorded outcome, indented JSON, escaped.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bodyguard_body::{Inspection, SandboxInfo, SandboxLevel, runs_later};
 use bodyguard_policy::{Containment, Decision, Operation, Policy, Request, Resource, Verdict};
+use bodyguard_protocol::ui::UiEventKind;
 use bodyguard_protocol::{
-    ActionType, Digest, ErrorCode, Fault, Params, StableFields, StateHash, TypedAction, canonical_digest,
+    ActionType, AskId, Digest, ErrorCode, Fault, OutcomeStatus, Params, StableFields, StateHash, TypedAction,
+    canonical_digest,
 };
-use bodyguard_trace::{Record, Refused};
+use bodyguard_trace::{Record, Refused, RefusedEdge};
 use serde_json::Value;
 
 use super::{Refusal, affordances};
@@ -178,7 +180,42 @@ fn unchanged(kind: ActionType, perceived: &StableFields, now: &StableFields) -> 
     Err(Fault::new(ErrorCode::StateChanged, message).hint("perceive again, then decide anew"))
 }
 
-/// Records a refused attempt: the escalation of OS-011 §5.2.
+/// An act that was refused.
+pub(crate) struct RefusedAct<'a> {
+    pub(crate) action: &'a TypedAction,
+    pub(crate) fault: &'a Fault,
+    pub(crate) status: OutcomeStatus,
+    /// The rule that denies, if one does.
+    pub(crate) policy_id: Option<String>,
+    /// The state at admission; else it is the one last seen.
+    pub(crate) state: Option<StateHash>,
+    /// The ask that came to nothing.
+    pub(crate) ask_id: Option<AskId>,
+}
+
+/// Records an act that was refused: the escalation of OS-011 §5.2, and an edge where the session has
+/// seen a state.
+pub(crate) async fn refuse_act(core: &Core, session: &Arc<Session>, act: RefusedAct<'_>) -> (Refusal, Option<u64>) {
+    let state = act.state.or_else(|| session.look().state_hash.clone());
+    let attempted = serde_json::to_value(act.action).unwrap_or_default();
+    let escalation_id = act.ask_id.clone().unwrap_or_else(|| core.new_ask_id());
+    let record = refused(session, &escalation_id, attempted, act.fault, act.policy_id);
+    let Some(state) = state else { return (append(core, session, escalation_id, record, act.fault).await, None) };
+    let (action_type, status, ask_id) = (act.action.kind, act.status, act.ask_id);
+    let edge = RefusedEdge { edge_id: 0, action_type, state, status, ask_id };
+    let fault = act.fault.clone();
+    session.look().last_active_at = core.now().wall;
+    match core.log.refuse_act(record, edge).await {
+        Ok(edge_id) => {
+            session.look().edges += 1;
+            core.edge_changed(session, edge_id).await;
+            (Refusal { fault, escalation_id: Some(escalation_id) }, Some(edge_id))
+        }
+        Err(error) => (Refusal { fault: error.into(), escalation_id: None }, None),
+    }
+}
+
+/// Records an attempt that was refused and is no act.
 pub(crate) async fn refuse(
     core: &Core,
     session: &Arc<Session>,
@@ -186,8 +223,13 @@ pub(crate) async fn refuse(
     fault: &Fault,
     policy_id: Option<String>,
 ) -> Refusal {
-    let id = core.new_ask_id();
-    let record = Refused {
+    let escalation_id = core.new_ask_id();
+    let record = refused(session, &escalation_id, attempted, fault, policy_id);
+    append(core, session, escalation_id, record, fault).await
+}
+
+fn refused(session: &Session, id: &AskId, attempted: Value, fault: &Fault, policy_id: Option<String>) -> Refused {
+    Refused {
         escalation_id: id.to_string(),
         session_id: Some(session.id.clone()),
         trace_id: Some(session.trace_id.clone()),
@@ -196,11 +238,15 @@ pub(crate) async fn refuse(
         code: fault.code,
         reason: fault.message.clone(),
         policy_id,
-    };
+        edge: None,
+    }
+}
+
+async fn append(core: &Core, session: &Arc<Session>, id: AskId, record: Refused, fault: &Fault) -> Refusal {
     session.look().last_active_at = core.now().wall;
     match core.log.append(Record::Refused(Box::new(record))).await {
         Ok(_) => {
-            core.events.send(bodyguard_protocol::ui::UiEventKind::SessionChanged { session_id: session.id.clone() });
+            core.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
             Refusal { fault: fault.clone(), escalation_id: Some(id) }
         }
         Err(error) => Refusal { fault: error.into(), escalation_id: None },

@@ -13,7 +13,7 @@ use bodyguard_protocol::{
 use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
 use serde_json::{Value, json};
 
-use super::admission::{self, Admitted, NotAdmitted, admit, refuse};
+use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
 use super::{ActCall, ActReply, Refusal, Waiting, review};
 use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
@@ -30,22 +30,39 @@ pub(super) async fn act(core: &Arc<Core>, session: &Arc<Session>, call: ActCall)
     if let Some(token) = &request.authorization_token {
         return redeem(core, session, &request, token, &call.waiting).await;
     }
-    let attempted = || serde_json::to_value(&request.action).unwrap_or(Value::Null);
     match admit(core, session, &request.action).await {
         Ok(admitted) => {
             let ask = open(core, session, admitted, words).await?;
             answer(core, session, &ask, &call.waiting).await
         }
         Err(NotAdmitted::Denied { fault, policy_id }) => {
-            let refusal = refuse(core, session, attempted(), &fault, Some(policy_id)).await;
-            Ok(unexecuted(core, session, refusal, None))
+            Ok(refused(core, session, &request.action, fault, (Some(policy_id), None)).await)
         }
         Err(NotAdmitted::Environment { fault, state }) => {
-            let refusal = refuse(core, session, attempted(), &fault, None).await;
-            Ok(unexecuted(core, session, refusal, Some(state)))
+            Ok(refused(core, session, &request.action, fault, (None, Some(state))).await)
         }
-        Err(NotAdmitted::Rejected(fault)) => Err(refuse(core, session, attempted(), &fault, None).await),
+        Err(NotAdmitted::Rejected(fault)) => {
+            let (action, status) = (&request.action, status_of(fault.code));
+            let act = RefusedAct { action, fault: &fault, status, policy_id: None, state: None, ask_id: None };
+            Err(refuse_act(core, session, act).await.0)
+        }
     }
+}
+
+/// Records an act that was refused before anybody was asked, and answers with its edge.
+async fn refused(
+    core: &Core,
+    session: &Arc<Session>,
+    action: &TypedAction,
+    fault: Fault,
+    (policy_id, state): (Option<String>, Option<StateHash>),
+) -> ActReply {
+    let status = status_of(fault.code);
+    let act = RefusedAct { action, fault: &fault, status, policy_id, state: state.clone(), ask_id: None };
+    let (refusal, edge_id) = refuse_act(core, session, act).await;
+    let mut reply = unexecuted(core, session, refusal, state);
+    reply.outcome.edge_id = edge_id;
+    reply
 }
 
 pub(super) async fn poll(
@@ -99,9 +116,7 @@ async fn redeem(
             )
             .at("action.authorization")
             .hint("leave `authorization` out; the person is asked where the policy says so");
-            let attempted = serde_json::to_value(&request.action).unwrap_or(Value::Null);
-            let refusal = refuse(core, session, attempted, &fault, None).await;
-            Ok(unexecuted(core, session, refusal, None))
+            Ok(refused(core, session, &request.action, fault, (None, None)).await)
         }
     }
 }
@@ -195,14 +210,20 @@ async fn open(
 /// Waits for the yes where one is needed, and carries the action out once.
 async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted: Admitted) -> ActReply {
     let state = admitted.state_before.clone();
-    let refused = |fault: Fault| {
-        let escalation_id = ask.asked.then(|| ask.id.clone());
-        unexecuted(core, session, Refusal { fault, escalation_id }, Some(state.clone()))
+    let action = admitted.action().clone();
+    let refused = async |fault: Fault| {
+        let (ask_id, status) = (ask.asked.then(|| ask.id.clone()), status_of(fault.code));
+        let (action, state) = (&action, Some(state.clone()));
+        let act = RefusedAct { action, fault: &fault, status, policy_id: None, state: state.clone(), ask_id };
+        let (refusal, edge_id) = refuse_act(core, session, act).await;
+        let mut reply = unexecuted(core, session, refusal, state);
+        reply.outcome.edge_id = edge_id;
+        reply
     };
     let yes = if ask.asked {
         match ask::wait_for_yes(core, ask).await {
             Ok(yes) => Some(yes),
-            Err(fault) => return refused(fault),
+            Err(fault) => return refused(fault).await,
         }
     } else {
         None
@@ -212,15 +233,16 @@ async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted:
         Ok(authorized) => authorized,
         Err(fault) => {
             ask::withdraw(core, ask, &fault.message).await;
-            return refused(fault);
+            return refused(fault).await;
         }
     };
-    let action = admitted.action().clone();
     match dispatch(core, session, ask, admitted, authorized).await {
         Ok(reply) => reply,
         Err(fault) => {
             tracing::error!(%fault, action = action.kind.name(), "an act was authorised but not carried out");
-            refused(fault)
+            // Its edge stands in the log where there is room for one.
+            let escalation_id = ask.asked.then(|| ask.id.clone());
+            unexecuted(core, session, Refusal { fault, escalation_id }, Some(state.clone()))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The window's handle.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bodyguard_policy::{EventKind, NativeEvent, Presence, PresenceRefused, PresenceRule};
 use bodyguard_protocol::ui::{AskState, BarView, Change, UiEvent, UiEventKind, UiReply, UiRequest, UiResponse};
@@ -78,6 +78,11 @@ impl HumanHandle {
             UiRequest::StopAll => {
                 self.stop_all("window");
                 UiResponse::StopAll
+            }
+            UiRequest::AcknowledgeInterrupted => {
+                core.interrupted.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                core.events.send(UiEventKind::StoppedChanged { stopped: core.is_stopped() });
+                UiResponse::AcknowledgeInterrupted
             }
         })
     }

@@ -63,7 +63,7 @@ pub(super) async fn overview(core: &Core) -> Result<Overview, Fault> {
         running_sessions: small(running),
         stopped: core.is_stopped(),
         health_problems: small(problems),
-        interrupted: core.interrupted.clone(),
+        interrupted: core.interrupted.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         last_event: core.events.last(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })

@@ -8,7 +8,7 @@ use bodyguard_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::records::{Intent, Leaf, Outcome, Record, SessionBegan};
+use crate::records::{Intent, Leaf, Outcome, Record, Refused, RefusedEdge, SessionBegan};
 
 /// The trace of some leaves, which must hold its beginning. Edges whose action doesn't read as one
 /// are left out; `verify` names their leaves.
@@ -61,15 +61,35 @@ fn edges(leaves: &[(u64, Leaf)]) -> (Vec<TraceEdge>, Vec<u64>) {
     }
     let (mut edges, mut unfinished) = (Vec::new(), Vec::new());
     for (_, leaf) in leaves {
-        if let Record::Intent(intent) = &leaf.record {
-            let outcome = outcomes.get(&intent.edge_id).copied();
-            if outcome.is_none() {
-                unfinished.push(intent.edge_id);
+        match &leaf.record {
+            Record::Intent(intent) => {
+                let outcome = outcomes.get(&intent.edge_id).copied();
+                if outcome.is_none() {
+                    unfinished.push(intent.edge_id);
+                }
+                edges.extend(edge(leaf.at, intent, outcome));
             }
-            edges.extend(edge(leaf.at, intent, outcome));
+            Record::Refused(refused) => {
+                edges.extend(refused.edge.as_ref().and_then(|edge| refused_edge(leaf.at, refused, edge)));
+            }
+            _ => {}
         }
     }
     (edges, unfinished)
+}
+
+fn refused_edge(at: Timestamp, refused: &Refused, edge: &RefusedEdge) -> Option<TraceEdge> {
+    Some(TraceEdge {
+        edge_id: edge.edge_id,
+        state_before: edge.state.clone(),
+        typed_action: serde_json::from_value(refused.attempted.clone()).ok()?,
+        state_after: edge.state.clone(),
+        latency_ms: 0,
+        outcome_status: edge.status,
+        observed_outcome: Some(json!({ "error": { "code": refused.code, "message": refused.reason } })),
+        authorization: None,
+        provenance: Provenance::new("act", at, refused.agent_id.clone()),
+    })
 }
 
 fn edge(at: Timestamp, intent: &Intent, outcome: Option<&Outcome>) -> Option<TraceEdge> {

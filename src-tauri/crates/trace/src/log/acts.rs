@@ -5,7 +5,7 @@ use bodyguard_protocol::{Digest, SessionId, TraceId};
 use super::Log;
 use crate::LogError;
 use crate::project::{agent_of, next_edge};
-use crate::records::{Intent, IntentRecord, Outcome, OutcomeRecord, Record};
+use crate::records::{Intent, IntentRecord, Outcome, OutcomeRecord, Record, Refused, RefusedEdge};
 
 /// An intent that is durable. Only [`Log::commit_intent`] makes one; it can't be copied or read from
 /// bytes. With a `policy::Authorized` it makes a permit, once.
@@ -117,6 +117,25 @@ impl Log {
             .await?;
         let reference = IntentRef { session_id, trace_id, edge_id, intent_seq, destructive };
         Ok(IntentCommitted { action_digest, reference })
+    }
+
+    /// Records an act that was refused, as the next edge of its trace; durable when this returns. Gives
+    /// the edge. What `edge` says of its number is not looked at.
+    ///
+    /// # Errors
+    /// Session and storage errors.
+    pub async fn refuse_act(&self, refused: Refused, edge: RefusedEdge) -> Result<u64, LogError> {
+        let attempted = self.redactor().value(refused.attempted);
+        let reason = self.redactor().text(&refused.reason);
+        let trace_id = refused.trace_id.clone().ok_or(LogError::UnknownSession)?;
+        let refused = Refused { attempted, reason, ..refused };
+        self.run(move |batch| {
+            let edge_id = next_edge(batch.conn, &trace_id)?;
+            let edge = Some(RefusedEdge { edge_id, ..edge.clone() });
+            batch.add(Record::Refused(Box::new(Refused { edge, ..refused.clone() })))?;
+            Ok(edge_id)
+        })
+        .await
     }
 
     /// Records how an act ended; durable when this returns. Moves its ask to `done`, and after a

@@ -186,6 +186,9 @@ impl Log {
                 record
             }
             Record::Refused(mut refused) => {
+                if refused.edge.is_some() {
+                    return Err(LogError::NotAppendable("refused"));
+                }
                 refused.attempted = self.redactor().value(refused.attempted);
                 Record::Refused(refused)
             }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::asks::advance;
 use super::{fits, name, touch, use_block};
 use crate::LogError;
-use crate::records::{Intent, MoveNote, Outcome};
+use crate::records::{Intent, MoveNote, Outcome, Refused};
 
 pub(super) fn intent(conn: &Connection, seq: u64, at: i64, r: &Intent) -> Result<(), LogError> {
     touch(conn, at, &r.session_id, &r.trace_id)?;
@@ -91,6 +91,33 @@ pub(super) fn outcome(conn: &Connection, seq: u64, at: i64, r: &Outcome) -> Resu
     let cut_off = r.outcome.error.as_ref().is_some_and(|error| unknown(error.code));
     let to = if cut_off { AskState::Interrupted } else { AskState::Done };
     advance(conn, seq, at, &ask_id, (AskState::Executing, to), &MoveNote::default())
+}
+
+/// What was refused stands in its trace like what was done. The session may have ended meanwhile.
+pub(super) fn refused(conn: &Connection, seq: u64, at: i64, r: &Refused) -> Result<(), LogError> {
+    let Some(edge) = &r.edge else { return Ok(()) };
+    let (Some(session_id), Some(trace_id)) = (&r.session_id, &r.trace_id) else { return Err(LogError::UnknownSession) };
+    let sql = "UPDATE sessions SET last_active_at = max(last_active_at, ?3) WHERE session_id = ?1 AND trace_id = ?2";
+    if conn.prepare_cached(sql)?.execute(params![session_id.as_str(), trace_id.as_str(), at])? == 0 {
+        return Err(LogError::UnknownSession);
+    }
+    if next_edge(conn, trace_id)? != edge.edge_id {
+        return Err(LogError::UnknownEdge);
+    }
+    let sql =
+        "INSERT INTO edges(trace_id, edge_id, session_id, action_type, destructive, ask_id, state, status, intent_seq)
+               VALUES(?1, ?2, ?3, ?4, ?5, ?6, 'refused', ?7, ?8)";
+    conn.prepare_cached(sql)?.execute(params![
+        trace_id.as_str(),
+        edge.edge_id,
+        session_id.as_str(),
+        edge.action_type.name(),
+        edge.action_type.is_destructive(),
+        edge.ask_id.as_ref().map(AskId::as_str),
+        name(&edge.status),
+        seq
+    ])?;
+    Ok(())
 }
 
 fn ask_of(conn: &Connection, trace_id: &TraceId, edge_id: u64) -> Result<Option<AskId>, LogError> {

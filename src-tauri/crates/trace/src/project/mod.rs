@@ -60,7 +60,8 @@ pub(crate) fn project(conn: &Connection, seq: u64, leaf: &Leaf) -> Result<(), Lo
             let sql = "INSERT OR REPLACE INTO policies(workspace, digest, seq) VALUES(?1, ?2, ?3)";
             conn.prepare_cached(sql)?.execute(params![r.workspace.as_str(), r.digest.as_str(), seq])?;
         }
-        Record::Started(_) | Record::Refused(_) | Record::PresenceRefused(_) => {}
+        Record::Refused(r) => acts::refused(conn, seq, at, r)?,
+        Record::Started(_) | Record::PresenceRefused(_) => {}
     }
     Ok(())
 }

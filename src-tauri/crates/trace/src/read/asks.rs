@@ -1,6 +1,6 @@
 //! Asks with what was shown.
 
-use bodyguard_protocol::ui::{AskDetail, AskState, AskSummary};
+use bodyguard_protocol::ui::{AskDetail, AskState, AskSummary, EdgeAddress};
 use bodyguard_protocol::{ActionType, AskId, Block, Digest, Timestamp};
 use rusqlite::{Connection, Row};
 
@@ -27,6 +27,8 @@ pub struct StoredAsk {
     pub device: Option<String>,
     /// The block that a yes signed.
     pub block: Option<Block>,
+    /// The edge that came of it.
+    pub edge: Option<EdgeAddress>,
 }
 
 impl StoredAsk {
@@ -58,11 +60,13 @@ impl StoredAsk {
             state: self.state,
             requester_present,
             reason: self.reason.clone(),
+            edge: self.edge.clone(),
         }
     }
 }
 
-const COLUMNS: &str = "ask_id, state, opened_seq, decided_at, reason, device, token";
+const COLUMNS: &str = "ask_id, state, opened_seq, decided_at, reason, device, token, trace_id,
+    (SELECT e.edge_id FROM edges e WHERE e.ask_id = asks.ask_id)";
 
 impl LogReader {
     /// One ask.
@@ -116,6 +120,8 @@ struct Raw {
     reason: Option<String>,
     device: Option<String>,
     token: Option<String>,
+    trace_id: Option<String>,
+    edge_id: Option<u32>,
 }
 
 fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
@@ -126,6 +132,8 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
         reason: row.get(4)?,
         device: row.get(5)?,
         token: row.get(6)?,
+        trace_id: row.get(7)?,
+        edge_id: row.get(8)?,
     })
 }
 
@@ -141,6 +149,10 @@ fn whole(conn: &Connection, row: Raw) -> Result<StoredAsk, LogError> {
         return Err(LogError::Unreadable { seq, reason: "it doesn't open a request".into() });
     };
     let block = row.token.map(|token| block_by_token(conn, &parsed(&token)?)).transpose()?.flatten();
+    let edge = match (row.trace_id, row.edge_id) {
+        (Some(trace_id), Some(edge_id)) => Some(EdgeAddress { trace_id: parsed(&trace_id)?, edge_id }),
+        _ => None,
+    };
     Ok(StoredAsk {
         record: *record,
         state: variant(&row.state)?,
@@ -149,6 +161,7 @@ fn whole(conn: &Connection, row: Raw) -> Result<StoredAsk, LogError> {
         reason: row.reason,
         device: row.device,
         block,
+        edge,
     })
 }
 

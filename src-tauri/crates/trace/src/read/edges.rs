@@ -1,14 +1,16 @@
 //! Edges, and each one whole.
 
 use bodyguard_protocol::ui::{EdgePage, EdgeSummary, EdgeView};
-use bodyguard_protocol::{ActionType, AskId, ErrorCode, OutcomeStatus, TraceId, escape_line, escape_text};
+use bodyguard_protocol::{
+    ActionType, AskId, Block, ErrorCode, OutcomeStatus, StateHash, Timestamp, TraceId, escape_line, escape_text,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde_json::Value;
 
 use super::leaves::parse;
 use super::{LogReader, MAX_PAGE, read_leaf};
 use crate::LogError;
-use crate::records::{Intent, Leaf, Outcome, Record};
+use crate::records::{OutcomeRecord, Record};
 
 const SELECT: &str = "SELECT e.edge_id, e.intent_seq, i.bytes, e.outcome_seq, o.bytes
     FROM edges e JOIN leaves i ON i.seq = e.intent_seq LEFT JOIN leaves o ON o.seq = e.outcome_seq";
@@ -93,64 +95,121 @@ fn page(
 
 struct Edge {
     edge_id: u32,
-    leaf: Leaf,
-    intent: Intent,
-    outcome: Option<Outcome>,
-    interrupted: bool,
+    at: Timestamp,
+    action_type: ActionType,
+    action: Value,
+    state_before: StateHash,
+    ask_id: Option<AskId>,
+    authorization: Option<Block>,
+    end: End,
+}
+
+enum End {
+    /// It runs, or ran when the app last ended.
+    None,
+    Outcome(Box<OutcomeRecord>),
+    Interrupted,
+    Refused {
+        status: OutcomeStatus,
+        code: ErrorCode,
+        reason: String,
+    },
 }
 
 impl Edge {
     fn read(raw: &Raw) -> Result<Self, LogError> {
         let seq = raw.intent_seq;
         let leaf = parse(seq, &raw.intent)?;
-        let Record::Intent(intent) = &leaf.record else {
-            return Err(LogError::Unreadable { seq, reason: "it isn't an intent".into() });
-        };
-        let intent = intent.as_ref().clone();
-        let (mut outcome, mut interrupted) = (None, false);
-        if let (Some(seq), Some(bytes)) = (raw.outcome_seq, &raw.outcome) {
-            match parse(seq, bytes)?.record {
-                Record::Outcome(found) => outcome = Some(*found),
-                Record::Interrupted(_) => interrupted = true,
-                other => {
-                    let reason = format!("it is `{}`, not an outcome", other.kind());
-                    return Err(LogError::Unreadable { seq, reason });
-                }
+        let (edge_id, at) = (raw.edge_id, leaf.at);
+        match leaf.record {
+            Record::Intent(intent) => Ok(Self {
+                edge_id,
+                at,
+                action_type: intent.action_type,
+                action: intent.action,
+                state_before: intent.state_before,
+                ask_id: intent.ask_id,
+                authorization: intent.authorization,
+                end: end(raw)?,
+            }),
+            Record::Refused(refused) => {
+                let edge = refused.edge.ok_or_else(|| unreadable(seq, "a refusal that is no edge"))?;
+                Ok(Self {
+                    edge_id,
+                    at,
+                    action_type: edge.action_type,
+                    action: refused.attempted,
+                    state_before: edge.state,
+                    ask_id: edge.ask_id,
+                    authorization: None,
+                    end: End::Refused { status: edge.status, code: refused.code, reason: refused.reason },
+                })
             }
+            other => Err(unreadable(seq, other.kind())),
         }
-        Ok(Self { edge_id: raw.edge_id, leaf, intent, outcome, interrupted })
     }
 
     fn summary(&self) -> EdgeSummary {
-        let outcome = self.outcome.as_ref().map(|outcome| &outcome.outcome);
-        let (status, error) = match outcome {
-            Some(outcome) => (Some(outcome.status), outcome.error.as_ref().map(|error| error.code)),
-            None if self.interrupted => (Some(OutcomeStatus::Failure), Some(ErrorCode::Interrupted)),
-            None => (None, None),
+        let (status, error) = match &self.end {
+            End::None => (None, None),
+            End::Outcome(outcome) => (Some(outcome.status), outcome.error.as_ref().map(|error| error.code)),
+            End::Interrupted => (Some(OutcomeStatus::Failure), Some(ErrorCode::Interrupted)),
+            End::Refused { status, code, .. } => (Some(*status), Some(*code)),
         };
         EdgeSummary {
             edge_id: self.edge_id,
-            action_type: self.intent.action_type,
-            summary: summary(self.intent.action_type, &self.intent.action),
+            action_type: self.action_type,
+            summary: summary(self.action_type, &self.action),
             outcome_status: status,
             error,
-            latency_ms: outcome.map_or(0, |outcome| outcome.latency_ms),
-            at: self.leaf.at,
-            approved_by: self.intent.authorization.as_ref().map(|block| block.payload.approved_by.clone()),
+            latency_ms: self.outcome().map_or(0, |outcome| outcome.latency_ms),
+            at: self.at,
+            approved_by: self.authorization.as_ref().map(|block| block.payload.approved_by.clone()),
+        }
+    }
+
+    fn outcome(&self) -> Option<&OutcomeRecord> {
+        match &self.end {
+            End::Outcome(outcome) => Some(outcome),
+            End::None | End::Interrupted | End::Refused { .. } => None,
+        }
+    }
+
+    fn state_after(&self) -> Option<StateHash> {
+        match &self.end {
+            End::Refused { .. } => Some(self.state_before.clone()),
+            _ => self.outcome().and_then(|outcome| outcome.state_after.clone()),
         }
     }
 }
 
+fn end(raw: &Raw) -> Result<End, LogError> {
+    let (Some(seq), Some(bytes)) = (raw.outcome_seq, &raw.outcome) else { return Ok(End::None) };
+    match parse(seq, bytes)?.record {
+        Record::Outcome(found) => Ok(End::Outcome(Box::new(found.outcome))),
+        Record::Interrupted(_) => Ok(End::Interrupted),
+        other => Err(unreadable(seq, other.kind())),
+    }
+}
+
+fn unreadable(seq: u64, what: &str) -> LogError {
+    LogError::Unreadable { seq, reason: format!("an edge doesn't begin or end with it: {what}") }
+}
+
 fn view(conn: &Connection, raw: Raw) -> Result<EdgeView, LogError> {
     let edge = Edge::read(&raw)?;
-    let decision = edge.intent.ask_id.as_ref().map(|ask_id| decision(conn, ask_id)).transpose()?.flatten();
+    let decision = edge.ask_id.as_ref().map(|ask_id| decision(conn, ask_id)).transpose()?.flatten();
     Ok(EdgeView {
         summary: edge.summary(),
-        state_before: edge.intent.state_before,
-        state_after: edge.outcome.as_ref().and_then(|outcome| outcome.outcome.state_after.clone()),
-        authorization: edge.intent.authorization,
+        state_after: edge.state_after(),
+        refused: match &edge.end {
+            End::Refused { reason, .. } => Some(escape_text(reason)),
+            End::None | End::Outcome(_) | End::Interrupted => None,
+        },
         decision,
-        picture: edge.outcome.and_then(|outcome| outcome.outcome.picture),
+        picture: edge.outcome().and_then(|outcome| outcome.picture.clone()),
+        state_before: edge.state_before,
+        authorization: edge.authorization,
         intent_json: indented(raw.intent_seq, &raw.intent)?,
         outcome_json: raw.outcome.map(|bytes| indented(raw.outcome_seq.unwrap_or_default(), &bytes)).transpose()?,
         intent_seq: raw.intent_seq,

@@ -20,7 +20,7 @@ pub struct StoredSession {
 
 const COLUMNS: &str = "s.began_seq, s.state, s.outcome, s.started_at, s.last_active_at, s.ended_at,
     (SELECT count(*) FROM edges e WHERE e.trace_id = s.trace_id),
-    (SELECT count(*) FROM edges e WHERE e.trace_id = s.trace_id AND e.destructive),
+    (SELECT count(*) FROM edges e WHERE e.trace_id = s.trace_id AND e.destructive AND e.state != 'refused'),
     (SELECT count(*) FROM asks a WHERE a.session_id = s.session_id AND a.state = 'open')";
 
 impl LogReader {
@@ -170,16 +170,19 @@ fn first_state(conn: &Connection, trace_id: &TraceId) -> Result<Option<Digest>, 
     let Some(seq) = seq else { return Ok(None) };
     match read_leaf(conn, seq)?.record {
         Record::Intent(intent) => Ok(Some(intent.state_before)),
+        Record::Refused(refused) => Ok(refused.edge.map(|edge| edge.state)),
         other => Err(LogError::Unreadable { seq, reason: format!("it is `{}`, not an intent", other.kind()) }),
     }
 }
 
 fn last_state(conn: &Connection, trace_id: &TraceId) -> Result<Option<Digest>, LogError> {
-    let sql = "SELECT outcome_seq FROM edges WHERE trace_id = ?1 AND state = 'ended' ORDER BY edge_id DESC LIMIT 1";
+    let sql = "SELECT coalesce(outcome_seq, intent_seq) FROM edges
+               WHERE trace_id = ?1 AND state IN ('ended', 'refused') ORDER BY edge_id DESC LIMIT 1";
     let seq: Option<u64> = conn.prepare_cached(sql)?.query_row([trace_id.as_str()], |row| row.get(0)).optional()?;
     let Some(seq) = seq else { return Ok(None) };
     match read_leaf(conn, seq)?.record {
         Record::Outcome(outcome) => Ok(outcome.outcome.state_after),
+        Record::Refused(refused) => Ok(refused.edge.map(|edge| edge.state)),
         other => Err(LogError::Unreadable { seq, reason: format!("it is `{}`, not an outcome", other.kind()) }),
     }
 }

@@ -6,8 +6,8 @@ mod acts;
 mod asks;
 
 use bodyguard_protocol::{
-    AskId, Block, Digest, ErrorCode, QueryMode, SessionId, StateHash, StateProfile, Timestamp, TraceId, TraceOutcome,
-    WorkspaceName,
+    ActionType, AskId, Block, Digest, ErrorCode, OutcomeStatus, QueryMode, SessionId, StateHash, StateProfile,
+    Timestamp, TraceId, TraceOutcome, WorkspaceName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,8 @@ pub enum Record {
     Intent(Box<Intent>),
     /// An act ended; by [`crate::Log::record_outcome`].
     Outcome(Box<Outcome>),
-    /// An attempt that was refused without anything being done: the escalation of OS-011 §5.2.
+    /// An attempt that was refused without anything being done: the escalation of OS-011 §5.2. Acts
+    /// by [`crate::Log::refuse_act`].
     Refused(Box<Refused>),
     /// An event on the decision bar that doesn't count as a person's.
     PresenceRefused(PresenceRefused),
@@ -229,6 +230,25 @@ pub struct Refused {
     /// The rule that denies, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_id: Option<String>,
+    /// Where it stands in its trace, if it was an act of a known state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge: Option<RefusedEdge>,
+}
+
+/// The edge of an act that was refused (OS-011 §4.3): nothing was done, and the state stayed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefusedEdge {
+    /// From 1 in each trace, without gaps; given by [`crate::Log::refuse_act`].
+    pub edge_id: u64,
+    /// What kind of action.
+    pub action_type: ActionType,
+    /// The state as it was last seen.
+    pub state: StateHash,
+    /// `blocked`, or `failure` where the environment didn't permit it.
+    pub status: OutcomeStatus,
+    /// The ask that ended without a yes, or whose yes came to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_id: Option<AskId>,
 }
 
 /// An event that doesn't count.

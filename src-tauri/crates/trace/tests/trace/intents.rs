@@ -1,8 +1,8 @@
 //! Intents and outcomes, many at once, and redaction.
 
 use bodyguard_protocol::ui::AskState;
-use bodyguard_protocol::{ErrorCode, Fault, OutcomeError};
-use bodyguard_trace::{LogError, MoveNote, Record, Refused, SessionEnded};
+use bodyguard_protocol::{ActionType, ErrorCode, Fault, OutcomeError, OutcomeStatus};
+use bodyguard_trace::{LogError, MoveNote, Record, Refused, RefusedEdge, SessionEnded};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -24,6 +24,52 @@ async fn a_block_is_used_once() {
     assert_eq!(again.unwrap_err(), LogError::BlockUsed);
     assert_eq!(leaves(&world.log).await, before);
     assert_holds(world.log.reader());
+}
+
+#[tokio::test]
+async fn r16_r43_a_refused_act_is_an_edge_in_which_nothing_changed() {
+    let world = world().await;
+    let (log, session) = (&world.log, session(&world.log).await);
+    let (ask, block) = claimed(log, &session, &shell("one")).await;
+    let committed = log.commit_intent(intent(&session, shell("one"), Some((&ask, block)))).await.unwrap();
+    log.record_outcome(committed.reference(), success(json!({}))).await.unwrap();
+    let refused = Refused {
+        escalation_id: "e_1".into(),
+        session_id: Some(session.session_id.clone()),
+        trace_id: Some(session.trace_id.clone()),
+        agent_id: AGENT.into(),
+        attempted: serde_json::to_value(shell("rm -rf /")).unwrap(),
+        code: ErrorCode::DeniedByPolicy,
+        reason: "no".into(),
+        policy_id: Some("p".into()),
+        edge: None,
+    };
+    let edge = RefusedEdge {
+        edge_id: 0,
+        action_type: ActionType::ShellExec,
+        state: intent(&session, shell("one"), None).state_before,
+        status: OutcomeStatus::Blocked,
+        ask_id: None,
+    };
+    assert_eq!(log.refuse_act(refused.clone(), edge.clone()).await.unwrap(), 2);
+    let numbered = Refused { edge: Some(edge), ..refused };
+    let past = log.append(Record::Refused(Box::new(numbered))).await;
+    assert_eq!(past.unwrap_err(), LogError::NotAppendable("refused"), "edges are numbered by the log alone");
+
+    let seen = log.reader().edge(&session.trace_id, 2).await.unwrap().unwrap();
+    assert_eq!(seen.summary.outcome_status, Some(OutcomeStatus::Blocked));
+    assert_eq!((seen.summary.error, seen.refused.as_deref()), (Some(ErrorCode::DeniedByPolicy), Some("no")));
+    assert_eq!(seen.state_after.as_ref(), Some(&seen.state_before));
+    assert!(seen.authorization.is_none() && seen.outcome_seq.is_none());
+    log.checkpoint().await.unwrap();
+    let trace = log.reader().trace(&session.trace_id).await.unwrap().unwrap().summary;
+    assert_eq!((trace.edges, trace.destructive), (2, 1), "what was refused destroyed nothing");
+    let exported = bodyguard_trace::export(log.reader(), &session.trace_id).await.unwrap().bytes;
+    let exported: serde_json::Value = serde_json::from_slice(&exported).unwrap();
+    let edge = &exported["trace"]["edges"][1];
+    assert_eq!((&edge["edge_id"], &edge["outcome_status"]), (&json!(2), &json!("blocked")));
+    assert_eq!(edge["state_before"], edge["state_after"]);
+    assert_holds(log.reader());
 }
 
 #[tokio::test]
@@ -166,6 +212,7 @@ async fn sto_08_no_secret_reaches_the_folder_or_an_export() {
         code: ErrorCode::DeniedByPolicy,
         reason: "no".into(),
         policy_id: None,
+        edge: None,
     };
     world.log.append(Record::Refused(Box::new(refused))).await.unwrap();
     world.log.checkpoint().await.unwrap();
