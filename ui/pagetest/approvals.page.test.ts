@@ -208,10 +208,16 @@ test("the end of an ask leads to its act in the trace, by keyboard alone, and ba
 });
 
 test("where only one fits, the act that an ask led to is shown, and its list around it", async () => {
-  const { page, world, host, close } = await stage(browser, only(command), { width: 640, height: 400 });
+  const { page, world, host, close } = await stage(browser, only(command, edit), {
+    width: 640,
+    height: 400,
+  });
   await page.locator(`[data-ask="${command.ask_id}"]`).waitFor();
   world.move(command.ask_id, { state: "denied", edge: { trace_id: TRACE_ID, edge_id: 4_002 } });
   host.emit({ event: "ask_changed", ask_id: command.ask_id });
+  // Three ways on leave the words their room.
+  await page.locator("[data-next]").waitFor();
+  expect((await page.getByText("You said no. Nothing was done.").boundingBox())?.width).toBeGreaterThan(190);
   await page.getByRole("button", { name: "Show in trace" }).click();
   await page.getByRole("tabpanel").getByRole("heading", { name: "Refused" }).waitFor();
   await page.getByRole("button", { name: "All 5,000 acts" }).click();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use harness::{Agent, App, AppOptions, Desktop, Person, StdioAgent, ToolResult, Workspace, poll};
+use harness::{Agent, App, AppOptions, Desktop, DesktopOptions, Person, StdioAgent, ToolResult, Workspace, poll};
 use serde_json::{Value, json};
 
 /// How long the app may take to show something. Much longer than it takes, because a machine that
@@ -59,6 +59,17 @@ impl Scene {
         let workspace = Workspace::temp()?;
         let options = change(AppOptions::one("ws", workspace.path(), "tester"));
         let app = App::start_with_driver(&desktop, options)?;
+        Self::join(desktop, workspace, app)
+    }
+
+    /// The shipped app on a desktop that shows tray icons.
+    ///
+    /// # Errors
+    /// If anything doesn't start.
+    pub fn with_tray() -> Result<Self> {
+        let desktop = Desktop::with(DesktopOptions { tray: true, ..DesktopOptions::default() })?;
+        let workspace = Workspace::temp()?;
+        let app = App::start(&desktop, AppOptions::one("ws", workspace.path(), "tester"))?;
         Self::join(desktop, workspace, app)
     }
 

@@ -46,6 +46,8 @@ pub struct DesktopOptions {
     pub notifications: bool,
     /// An accessibility bus (at-spi2).
     pub accessibility: bool,
+    /// A place for tray icons (trayer), at the bottom right.
+    pub tray: bool,
 }
 
 impl Default for DesktopOptions {
@@ -60,6 +62,7 @@ impl Default for DesktopOptions {
             keyring: true,
             notifications: true,
             accessibility: true,
+            tray: false,
         }
     }
 }
@@ -248,6 +251,10 @@ impl Desktop {
         if options.window_manager {
             self.wait_for_window_manager().with_context(|| self.logs())?;
         }
+        if options.tray {
+            self.services.push(self.starter().tray()?);
+            self.wait_for_tray().with_context(|| self.logs())?;
+        }
         Ok(())
     }
 
@@ -259,6 +266,16 @@ impl Desktop {
             (property.value_len == 1).then_some(())
         })
         .context("the window manager doesn't take over")
+    }
+
+    fn wait_for_tray(&self) -> Result<()> {
+        let (x, _) = self.x11()?;
+        let atom = x.intern_atom(false, b"_NET_SYSTEM_TRAY_S0")?.reply()?.atom;
+        let owned = || {
+            let owner = x.get_selection_owner(atom).ok()?.reply().ok()?.owner;
+            (owner != x11rb::NONE).then_some(())
+        };
+        poll(Duration::from_secs(20), owned).context("nobody shows tray icons")
     }
 
     fn starter(&self) -> Starter<'_> {

@@ -129,6 +129,12 @@ impl Starter<'_> {
         self.spawn("dunst", command.arg("-conf").arg(configuration))
     }
 
+    pub(crate) fn tray(&self) -> Result<Service> {
+        let mut command = self.command("trayer", "trayer")?;
+        let place = ["--edge", "bottom", "--align", "right", "--widthtype", "request", "--height", "32"];
+        self.spawn("trayer", command.args(place))
+    }
+
     pub(crate) fn accessibility(&self) -> Result<Service> {
         let launcher = ["/usr/libexec", "/usr/lib/at-spi2-core"]
             .map(|folder| PathBuf::from(folder).join("at-spi-bus-launcher"))

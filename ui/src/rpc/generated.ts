@@ -525,6 +525,10 @@ summary: string,
  */
 outcome_status?: OutcomeStatus, 
 /**
+ * Whether it was refused, so that nothing was done.
+ */
+refused: boolean, 
+/**
  * The error, if there is one.
  */
 error?: ErrorCode, 

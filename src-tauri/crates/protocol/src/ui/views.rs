@@ -191,6 +191,8 @@ pub struct EdgeSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub outcome_status: Option<OutcomeStatus>,
+    /// Whether it was refused, so that nothing was done.
+    pub refused: bool,
     /// The error, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]

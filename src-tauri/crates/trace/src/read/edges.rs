@@ -161,6 +161,7 @@ impl Edge {
             action_type: self.action_type,
             summary: summary(self.action_type, &self.action),
             outcome_status: status,
+            refused: matches!(self.end, End::Refused { .. }),
             error,
             latency_ms: self.outcome().map_or(0, |outcome| outcome.latency_ms),
             at: self.at,
