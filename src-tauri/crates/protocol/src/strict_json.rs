@@ -1,6 +1,5 @@
 //! JSON from agents: no duplicate keys, no numbers that change when read, bounded depth.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -80,9 +79,8 @@ impl<'de> Visitor<'de> for StrictValue {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
-        let mut seen = HashSet::new();
         while let Some(key) = fields.next_key::<String>()? {
-            if !seen.insert(key.clone()) {
+            if object.contains_key(&key) {
                 return Err(A::Error::custom(format!("{DUPLICATE} `{}`", crate::escape_line(&key))));
             }
             object.insert(key, fields.next_value_seed(StrictValue)?);
