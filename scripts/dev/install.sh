@@ -12,7 +12,7 @@ CHECK_PACKAGES=(shellcheck)
 TEST_PACKAGES=(chromium git) # page tests; repositories to look at
 
 # The virtual desktop and what the tests use on it, one package per line.
-desktop_packages() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' tests/harness/packages.txt; }
+desktop_packages() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' tests/harness/packages.txt; }
 
 # need_packages REASON PACKAGE…: installs those that are missing.
 need_packages() {

@@ -153,3 +153,70 @@ fn mcp_04_a_requester_that_is_gone_gets_nothing_run() -> Result<()> {
     assert!(!scene.exists("orphan"));
     Ok(())
 }
+
+#[test]
+fn r9_r17_a_new_file_is_shown_whole_and_a_deletion_with_all_that_goes() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let root = scene.workspace.path().to_owned();
+    let file = root.join("plan.md");
+    let make = json!({ "type": "file_write", "target": file, "params": { "content": "first quince\nthen pears\n" } });
+    let id = scene.begin_act(make.clone())?;
+    scene.person.wait_for_text("quince", SOON)?;
+    scene.person.deny(SOON)?;
+    assert_eq!(code(&scene.end_act(id)?), "denied_by_person");
+    assert!(!file.exists(), "the denied twin made nothing");
+    let id = scene.begin_act(make)?;
+    scene.next_request()?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+    assert_eq!(content(&file).as_deref(), Some("first quince\nthen pears\n"));
+
+    scene.workspace.write("old/turnip.txt", "x")?;
+    scene.perceive()?;
+    let delete = json!({ "type": "file_delete", "target": root.join("old"), "params": { "recursive": true } });
+    let id = scene.begin_act(delete.clone())?;
+    scene.next_request()?;
+    scene.person.wait_for_text("Everything that is deleted", SOON)?;
+    scene.wait_to_read("turnip")?;
+    scene.person.deny(SOON)?;
+    assert_eq!(code(&scene.end_act(id)?), "denied_by_person");
+    assert!(root.join("old/turnip.txt").exists(), "the denied twin deleted nothing");
+    let id = scene.begin_act(delete)?;
+    scene.next_request()?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.text_at("/outcome_status"), "success", "{}", done.text);
+    assert!(!root.join("old").exists() && file.exists());
+    Ok(())
+}
+
+#[test]
+fn r16_r41_what_was_refused_stands_in_the_trace_as_blocked_and_changed_nothing() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let forbidden = scene.act_now(json!({ "type": "file_read", "target": "/etc/shadow" }))?;
+    assert_eq!(code(&forbidden), "denied_by_policy", "{}", forbidden.text);
+    assert_eq!(forbidden.at("/edge_id"), json!(1));
+    let id = scene.begin_act(scene.touch("denied"))?;
+    scene.person.deny(SOON)?;
+    let denied = scene.end_act(id)?;
+    assert_eq!((code(&denied).as_str(), denied.at("/edge_id")), ("denied_by_person", json!(2)));
+    let id = scene.begin_act(scene.touch("done"))?;
+    scene.next_request()?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.at("/edge_id"), json!(3), "{}", done.text);
+
+    let exported = scene.app.cli(&["trace", "export", &done.text_at("/trace_id")]).output()?;
+    let exported: serde_json::Value = serde_json::from_slice(&exported.stdout)?;
+    let edges = exported["trace"]["edges"].as_array().cloned().unwrap_or_default();
+    let told: Vec<_> = edges.iter().map(|edge| (edge["edge_id"].clone(), edge["outcome_status"].clone())).collect();
+    let expected = [(json!(1), json!("blocked")), (json!(2), json!("blocked")), (json!(3), json!("success"))];
+    assert_eq!(told, expected);
+    assert!(
+        edges[..2].iter().all(|edge| edge["state_before"] == edge["state_after"] && edge["authorization"].is_null())
+    );
+    let (holds, report) = verify(&scene.app)?;
+    assert!(holds, "{report}");
+    Ok(())
+}

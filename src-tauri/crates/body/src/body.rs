@@ -7,8 +7,8 @@ use std::pin::Pin;
 use bodyguard_policy::ViewScope;
 use bodyguard_protocol::ui::HealthCheck;
 use bodyguard_protocol::{
-    Digest, Fault, FileEntry, GitState, MonitorInfo, OutcomeStatus, PerceptionQuery, StableFields, TypedAction,
-    WindowInfo,
+    Digest, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, PerceptionQuery, StableFields,
+    TypedAction, WindowInfo,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,6 +142,30 @@ pub enum Review {
         /// Whether the place runs code later, such as a hook.
         runs_later: bool,
     },
+    /// A file that is made.
+    New {
+        /// Where.
+        path: String,
+        /// Its text, as in [`Review::Edit`].
+        text: String,
+        /// The offset of the first byte that isn't UTF-8.
+        first_foreign_byte: Option<u64>,
+        /// Bytes.
+        bytes: u64,
+        /// Permission bits in octal.
+        permissions: String,
+        /// Whether the place runs code later.
+        runs_later: bool,
+    },
+    /// A file or folder that is deleted.
+    Delete {
+        /// Where.
+        path: String,
+        /// All that goes: itself first, with an empty path.
+        entries: Vec<DeletedEntry>,
+        /// Whether the place runs code later.
+        runs_later: bool,
+    },
     /// A look at a file.
     Read {
         /// The real file, after following links.
@@ -158,6 +182,17 @@ pub enum Review {
         /// Physical pixels of the captured region.
         height: u32,
     },
+}
+
+/// One thing that is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletedEntry {
+    /// Relative to what is deleted.
+    pub path: String,
+    /// What kind.
+    pub kind: FileKind,
+    /// Bytes; 0 for a folder.
+    pub size: u64,
 }
 
 /// A program as it was found.

@@ -17,8 +17,8 @@ mod places;
 mod simulator;
 
 pub use body::{
-    Body, BodyFuture, Effect, Image, Inspection, Perception, Program, Review, SandboxInfo, SandboxLevel, Script,
-    StableState,
+    Body, BodyFuture, DeletedEntry, Effect, Image, Inspection, Perception, Program, Review, SandboxInfo, SandboxLevel,
+    Script, StableState,
 };
 pub use client::HostBody;
 pub use config::{BodyConfig, Limits};

@@ -28,7 +28,8 @@ async fn hosted() -> Lab<HostBody> {
 async fn answers<B: Body>(lab: &Lab<B>) -> Vec<String> {
     let at = |name: &str| lab.path(name);
     let edit = |old: &str, new: &str| json!({"edits":[{"old":old,"new":new}]});
-    let actions: [Value; 18] = [
+    let write = |mode: &str| json!({"content":"new\n","mode":mode});
+    let actions: [Value; 27] = [
         json!({"type":"file_read","target":at("README.md")}),
         json!({"type":"file_read","target":"README.md","params":{"offset":2,"limit":3}}),
         json!({"type":"file_read","target":at("src")}),
@@ -47,6 +48,15 @@ async fn answers<B: Body>(lab: &Lab<B>) -> Vec<String> {
         json!({"type":"shell_exec","command":"false"}),
         json!({"type":"shell_exec","params":{"argv":["no-such-program"]}}),
         json!({"type":"shell_exec","command":"ls","cwd":"/etc"}),
+        json!({"type":"file_write","target":at("src/new"),"params":write("create")}),
+        json!({"type":"file_write","target":at("src/new"),"params":write("create")}),
+        json!({"type":"file_write","target":at("src/new"),"params":write("append")}),
+        json!({"type":"file_write","target":at("absent"),"params":write("overwrite")}),
+        json!({"type":"file_write","target":at("no/folder"),"params":write("create")}),
+        json!({"type":"file_delete","target":at("src")}),
+        json!({"type":"file_delete","target":at("src"),"params":{"recursive":true}}),
+        json!({"type":"file_delete","target":at("src")}),
+        json!({"type":"file_read","target":at("src/new")}),
     ];
     let mut told = Vec::new();
     for action in actions {
@@ -57,6 +67,7 @@ async fn answers<B: Body>(lab: &Lab<B>) -> Vec<String> {
                     "content",
                     "bytes",
                     "truncated",
+                    "deleted",
                     "sha256",
                     "before_sha256",
                     "after_sha256",

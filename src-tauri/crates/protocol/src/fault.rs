@@ -53,6 +53,8 @@ pub enum ErrorCode {
     OutsideWorkspace,
     /// No such file, window or process.
     NotFound,
+    /// Something of that name is there already.
+    AlreadyExists,
     /// A folder, pipe, device, socket or a file with several links.
     NotRegularFile,
     /// Larger than the stated limit.

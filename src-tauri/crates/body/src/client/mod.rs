@@ -107,7 +107,11 @@ impl Body for HostBody {
             permit.admits(&resolved)?;
             let limit = match &resolved.params {
                 Params::ShellExec(shell) => Duration::from_millis(shell.timeout_ms).saturating_add(ACT_MARGIN),
-                Params::FileRead(_) | Params::FileEdit(_) | Params::ScreenCapture(_) => LOOK_LIMIT,
+                Params::FileRead(_)
+                | Params::FileWrite(_)
+                | Params::FileEdit(_)
+                | Params::FileDelete(_)
+                | Params::ScreenCapture(_) => LOOK_LIMIT,
             };
             let request = Request::Act {
                 action: resolved,

@@ -6,14 +6,13 @@ use std::os::fd::OwnedFd;
 
 use bodyguard_protocol::action::FileEdit;
 use bodyguard_protocol::{Digest, ErrorCode, Fault, escape_line};
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
+use rustix::fs::{Gid, Mode, RenameFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::files::{Place, Root, fault_of, io_fault, read_whole, regular_stat, reopen};
+use super::draft::{Draft, NEW};
+use super::files::{Place, Root, fault_of, io_fault, read_whole};
 use super::read::writable;
 use crate::apply_edits;
-
-const NEW: &str = "new";
 
 /// A file before and after its edits.
 #[derive(Debug)]
@@ -25,6 +24,17 @@ pub(crate) struct Planned {
 
 /// Reads a file and applies the edits in memory.
 pub(crate) fn plan(root: &Root, place: &Place, edit: &FileEdit, max_bytes: u64) -> Result<Planned, Fault> {
+    change(root, place, edit.before_sha256.as_ref(), max_bytes, |before| apply_edits(before, &edit.edits, max_bytes))
+}
+
+/// Reads a file that may be changed and works out its new content.
+pub(super) fn change(
+    root: &Root,
+    place: &Place,
+    expected: Option<&Digest>,
+    max_bytes: u64,
+    new_content: impl FnOnce(&[u8]) -> Result<Vec<u8>, Fault>,
+) -> Result<Planned, Fault> {
     let (file, stat) = root.regular(place)?;
     if !writable(root, place, &stat) {
         let message = format!("{} is read-only", escape_line(&place.absolute));
@@ -32,13 +42,13 @@ pub(crate) fn plan(root: &Root, place: &Place, edit: &FileEdit, max_bytes: u64) 
     }
     let before = read_whole(&file, max_bytes, &place.absolute)?;
     let before_sha256 = Digest::of(&before);
-    if edit.before_sha256.as_ref().is_some_and(|expected| *expected != before_sha256) {
+    if expected.is_some_and(|expected| *expected != before_sha256) {
         let message = format!("{} has {before_sha256}", escape_line(&place.absolute));
         return Err(Fault::new(ErrorCode::BeforeHashMismatch, message)
             .at("action.params.before_sha256")
             .hint("read the file again and base the edit on what is there now"));
     }
-    let after = apply_edits(&before, &edit.edits, max_bytes)?;
+    let after = new_content(&before)?;
     Ok(Planned { before, after, before_sha256 })
 }
 
@@ -102,54 +112,6 @@ fn exchange_fault(errno: Errno, path: &str) -> Fault {
             Fault::new(ErrorCode::StateChanged, message).at("action.target")
         }
         other => fault_of(other, path),
-    }
-}
-
-/// A folder of its own, mode 0700, in the same folder as the file: the draft in it is out of reach
-/// for everyone else even after it has got the mode of the file that it replaces.
-struct Draft<'a> {
-    folder: &'a OwnedFd,
-    name: String,
-    inner: OwnedFd,
-    keep: bool,
-}
-
-impl<'a> Draft<'a> {
-    fn make(folder: &'a OwnedFd) -> Result<Self, Errno> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
-        let name = format!(".bodyguard-{}", hex::encode(random));
-        rustix::fs::mkdirat(folder, &name, Mode::RWXU)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(folder, &name, flags, Mode::empty()) {
-            Ok(inner) => Ok(Self { folder, name, inner, keep: false }),
-            Err(error) => {
-                let _ = rustix::fs::unlinkat(folder, &name, AtFlags::REMOVEDIR);
-                Err(error)
-            }
-        }
-    }
-
-    fn file(&self) -> Result<File, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.inner, NEW, flags, Mode::RUSR | Mode::WUSR).map(File::from)
-    }
-
-    /// The bytes that lie in it now, if it is a regular file not larger than `limit`.
-    fn content(&self, limit: u64) -> Option<Vec<u8>> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.inner, NEW, flags, Mode::empty()).ok()?;
-        regular_stat(&fd, NEW).ok()?;
-        read_whole(&reopen(&fd).ok()?, limit, NEW).ok()
-    }
-}
-
-impl Drop for Draft<'_> {
-    fn drop(&mut self) {
-        if !self.keep {
-            let _ = rustix::fs::unlinkat(&self.inner, NEW, AtFlags::empty());
-            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::REMOVEDIR);
-        }
     }
 }
 

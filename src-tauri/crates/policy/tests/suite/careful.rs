@@ -18,7 +18,7 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
     use ActionType::{FileDelete, FileEdit, FileRead, FileWrite, ProcessSpawn, ScreenCapture, ShellExec};
     let policy = careful();
     let look = Operation::Perceive;
-    let table: [(Operation, Resource, (&str, &str)); 20] = [
+    let table: [(Operation, Resource, (&str, &str)); 23] = [
         (act(FileRead), path(true, false), ("allow", "read-files")),
         (act(FileRead), path(true, true), ("allow", "read-files")),
         (act(FileRead), path(false, false), ("deny", "outside-the-workspace")),
@@ -36,8 +36,11 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
         (act(ShellExec), command(true, false), ("ask", "run-commands")),
         (act(ShellExec), command(false, false), ("deny", "outside-the-workspace")),
         (act(ShellExec), command(true, true), ("deny", "no-network")),
-        (act(FileWrite), path(true, false), ("deny", "")),
-        (act(FileDelete), path(true, false), ("deny", "")),
+        (act(FileWrite), path(true, false), ("ask", "change-files")),
+        (act(FileWrite), path(false, false), ("deny", "outside-the-workspace")),
+        (act(FileDelete), path(true, false), ("ask", "delete-files")),
+        (act(FileDelete), path(true, true), ("ask", "change-what-runs-later")),
+        (act(FileDelete), path(false, false), ("deny", "outside-the-workspace")),
         (act(ProcessSpawn), command(true, false), ("deny", "")),
     ];
     for (operation, resource, expected) in table {
@@ -85,5 +88,8 @@ fn r33_a_decision_names_its_rule_and_the_policy_text() {
     assert_eq!(edit.policy_id(), "policy:web/change-files");
     assert_eq!(edit.policy_digest(), policy.digest());
     assert_eq!(edit.agent_id(), "claude@web");
-    assert_eq!(decide(&policy, act(ActionType::FileDelete), path(true, false)).policy_id(), "policy:web/default-deny");
+    assert_eq!(
+        decide(&policy, act(ActionType::ProcessSpawn), command(true, false)).policy_id(),
+        "policy:web/default-deny"
+    );
 }

@@ -4,10 +4,14 @@ mod params;
 mod parse;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use ts_rs::TS;
 
-pub use params::{CaptureFormat, Edit, FileEdit, FileRead, ScreenCapture, ShellExec, TextEncoding};
+pub use params::{
+    CaptureFormat, Edit, FileDelete, FileEdit, FileRead, FileWrite, ScreenCapture, ShellExec, TextEncoding, WriteMode,
+};
 pub use parse::ActRequest;
 
 use crate::{Digest, Fault, canonical_digest};
@@ -47,7 +51,8 @@ impl ActionType {
     ];
 
     /// The types that this version's bodies carry out.
-    pub const SUPPORTED: [Self; 4] = [Self::ShellExec, Self::FileRead, Self::FileEdit, Self::ScreenCapture];
+    pub const SUPPORTED: [Self; 6] =
+        [Self::ShellExec, Self::FileRead, Self::FileWrite, Self::FileEdit, Self::FileDelete, Self::ScreenCapture];
 
     /// The name on the wire, such as `shell_exec`.
     pub const fn name(self) -> &'static str {
@@ -79,7 +84,7 @@ impl ActionType {
 
 /// One typed action in its canonical shape (OS-011 §6.3). After admission `target` is the resolved
 /// path, monitor or window, no longer a ref, so that the digest names the thing itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TypedAction {
     /// What kind of action.
     #[serde(rename = "type")]
@@ -93,6 +98,24 @@ pub struct TypedAction {
     pub preconditions: Vec<String>,
 }
 
+/// The parameters are read as those of the type: several types' parameters look alike.
+impl<'de> Deserialize<'de> for TypedAction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            #[serde(rename = "type")]
+            kind: ActionType,
+            target: String,
+            params: Value,
+            #[serde(default)]
+            preconditions: Vec<String>,
+        }
+        let Raw { kind, target, params, preconditions } = Raw::deserialize(deserializer)?;
+        let params = Params::read(kind, params).map_err(D::Error::custom)?;
+        Ok(Self { kind, target, params, preconditions })
+    }
+}
+
 impl TypedAction {
     /// The digest that a block authorises: RFC 8785 over the whole action.
     ///
@@ -104,12 +127,39 @@ impl TypedAction {
 }
 
 /// The parameters of the supported action types.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[allow(missing_docs, reason = "each variant is its type's parameters")]
 pub enum Params {
     ShellExec(ShellExec),
-    FileEdit(FileEdit),
-    ScreenCapture(ScreenCapture),
     FileRead(FileRead),
+    FileWrite(FileWrite),
+    FileEdit(FileEdit),
+    FileDelete(FileDelete),
+    ScreenCapture(ScreenCapture),
+}
+
+impl Params {
+    /// The parameters of an action of this type.
+    ///
+    /// # Errors
+    /// Where they aren't, or the type isn't supported.
+    pub(crate) fn read(kind: ActionType, value: Value) -> Result<Self, serde_json::Error> {
+        use serde_json::from_value;
+        match kind {
+            ActionType::ShellExec => from_value(value).map(Self::ShellExec),
+            ActionType::FileRead => from_value(value).map(Self::FileRead),
+            ActionType::FileWrite => from_value(value).map(Self::FileWrite),
+            ActionType::FileEdit => from_value(value).map(Self::FileEdit),
+            ActionType::FileDelete => from_value(value).map(Self::FileDelete),
+            ActionType::ScreenCapture => from_value(value).map(Self::ScreenCapture),
+            ActionType::KeyboardInput
+            | ActionType::MouseClick
+            | ActionType::MouseDrag
+            | ActionType::ProcessSpawn
+            | ActionType::ProcessSignal => {
+                Err(serde_json::Error::custom(format!("`{}` isn't in this version", kind.name())))
+            }
+        }
+    }
 }

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, Fault};
 
 /// Runs a command in the workspace's containment. Exactly one of `command` and `argv`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +72,80 @@ pub struct FileEdit {
     /// The digest that the file must have before. Filled in at admission where the agent left it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_sha256: Option<Digest>,
+}
+
+/// Writes a regular file, atomically. Exactly one of `content` and `content_base64`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileWrite {
+    /// The content as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The content as base64, for bytes that aren't text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_base64: Option<String>,
+    /// What becomes of a file that is there already.
+    #[serde(default)]
+    pub mode: WriteMode,
+    /// Permission bits of a new file in octal, `0644` when absent. A file that is there keeps its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    /// The digest that the content must have, as a check on its way here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_sha256: Option<Digest>,
+    /// The digest that the file must have before. Filled in at admission where the agent left it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_sha256: Option<Digest>,
+}
+
+impl FileWrite {
+    /// The bytes to write.
+    ///
+    /// # Errors
+    /// `invalid_argument` unless exactly one of `content` and valid `content_base64` is there.
+    pub fn bytes(&self) -> Result<Vec<u8>, Fault> {
+        match (&self.content, &self.content_base64) {
+            (Some(text), None) => Ok(text.clone().into_bytes()),
+            (None, Some(text)) => BASE64
+                .decode(text)
+                .map_err(|error| Fault::invalid("action.params.content_base64", format!("not base64: {error}"))),
+            _ => Err(Fault::invalid("action.params.content", "give exactly one of `content` and `content_base64`")),
+        }
+    }
+
+    /// The permission bits of a new file.
+    ///
+    /// # Errors
+    /// `invalid_argument` where they aren't three octal digits, with or without a leading zero.
+    pub fn permission_bits(&self) -> Result<u32, Fault> {
+        let text = self.permissions.as_deref().unwrap_or("0644");
+        let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
+        let bits = u32::from_str_radix(digits, 8).ok().filter(|_| digits.len() == 3 && !digits.starts_with('+'));
+        let help = "three octal digits such as `0644`; bits that lend a program's rights aren't set";
+        bits.ok_or_else(|| Fault::invalid("action.params.permissions", help))
+    }
+}
+
+/// What a write does with a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteMode {
+    /// Refuses it with `already_exists`: makes a new file only.
+    #[default]
+    Create,
+    /// Replaces its content; the file must be there.
+    Overwrite,
+    /// Adds to its end; the file must be there.
+    Append,
+}
+
+/// Deletes a regular file, or a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileDelete {
+    /// Whether a folder may be deleted with all that is in it.
+    #[serde(default)]
+    pub recursive: bool,
 }
 
 /// One replacement.

@@ -1,10 +1,9 @@
 //! From what an agent sent to a [`TypedAction`], or a typed refusal that names the field.
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ActionType, FileEdit, FileRead, Params, ScreenCapture, ShellExec, TypedAction};
-use crate::{ErrorCode, Fault, MAX_REVIEW_BYTES};
+use super::{ActionType, FileEdit, FileWrite, Params, ShellExec, TypedAction, WriteMode};
+use crate::{Digest, ErrorCode, Fault, MAX_REVIEW_BYTES};
 
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
 const MAX_OUTPUT_BYTES: u64 = 4 * 1024 * 1024;
@@ -113,23 +112,7 @@ fn target_of_object(target: &Map<String, Value>, field: &str) -> Result<String, 
 }
 
 fn parse_params(kind: ActionType, value: Value) -> Result<Params, Fault> {
-    match kind {
-        ActionType::ShellExec => from_value::<ShellExec>(value).map(Params::ShellExec),
-        ActionType::FileRead => from_value::<FileRead>(value).map(Params::FileRead),
-        ActionType::FileEdit => from_value::<FileEdit>(value).map(Params::FileEdit),
-        ActionType::ScreenCapture => from_value::<ScreenCapture>(value).map(Params::ScreenCapture),
-        ActionType::FileWrite
-        | ActionType::FileDelete
-        | ActionType::KeyboardInput
-        | ActionType::MouseClick
-        | ActionType::MouseDrag
-        | ActionType::ProcessSpawn
-        | ActionType::ProcessSignal => Err(Fault::new(ErrorCode::NotYetSupported, "not in this version")),
-    }
-}
-
-fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Fault> {
-    serde_json::from_value(value).map_err(|error| {
+    Params::read(kind, value).map_err(|error| {
         let message = error.to_string();
         let code = if message.contains("unknown field") { ErrorCode::UnknownField } else { ErrorCode::InvalidArgument };
         Fault::new(code, message).at("action.params")
@@ -140,7 +123,9 @@ fn check(params: &Params) -> Result<(), Fault> {
     match params {
         Params::ShellExec(shell) => check_shell(shell),
         Params::FileRead(read) => check_range("action.params.limit", read.limit, MAX_READ_BYTES),
+        Params::FileWrite(write) => check_write(write),
         Params::FileEdit(edit) => check_edit(edit),
+        Params::FileDelete(_) => Ok(()),
         Params::ScreenCapture(capture) => match capture.max_width {
             Some(0) => Err(Fault::invalid("action.params.max_width", "at least 1 pixel")),
             Some(_) | None => Ok(()),
@@ -192,6 +177,29 @@ fn check_edit(edit: &FileEdit) -> Result<(), Fault> {
         total = total.saturating_add(one.old.len()).saturating_add(one.new.len());
     }
     too_long("action.params.edits", total)
+}
+
+fn check_write(write: &FileWrite) -> Result<(), Fault> {
+    let bytes = write.bytes()?;
+    write.permission_bits()?;
+    let creates = write.mode == WriteMode::Create;
+    if !creates && write.permissions.is_some() {
+        return Err(Fault::invalid("action.params.permissions", "a file that is there keeps its permissions"));
+    }
+    if creates && write.before_sha256.is_some() {
+        return Err(Fault::invalid("action.params.before_sha256", "a new file has no content before"));
+    }
+    if write.mode == WriteMode::Append && bytes.is_empty() {
+        return Err(Fault::invalid("action.params.content", "nothing to append"));
+    }
+    if let Some(expected) = &write.content_sha256 {
+        let found = Digest::of(&bytes);
+        if found != *expected {
+            let message = format!("the content arrived with {found}");
+            return Err(Fault::invalid("action.params.content_sha256", message));
+        }
+    }
+    too_long("action.params.content", bytes.len())
 }
 
 fn check_range(field: &str, value: u64, max: u64) -> Result<(), Fault> {
@@ -274,6 +282,43 @@ mod tests {
             assert_eq!(code(json!({"type":kind.name(),"target":"/ws/a"})), ErrorCode::NotYetSupported);
         }
         assert_eq!(code(json!({"type":"format_disk","target":"/"})), ErrorCode::InvalidArgument);
+    }
+
+    #[test]
+    fn r9_a_write_has_one_content_that_arrived_whole() {
+        let write = |params: Value| {
+            ActRequest::parse(&json!({"type":"file_write","target":"/ws/a","params":params})).map(|r| r.action)
+        };
+        let text = write(json!({"content":"hi"})).unwrap();
+        assert!(matches!(&text.params, Params::FileWrite(w) if w.bytes().unwrap() == b"hi"));
+        let again: TypedAction = serde_json::from_value(serde_json::to_value(&text).unwrap()).unwrap();
+        assert_eq!(again, text);
+        let sum = Digest::of(b"hi");
+        assert!(write(json!({"content_base64":"aGk=","content_sha256":sum})).is_ok());
+        for bad in [
+            json!({}),
+            json!({"content":"a","content_base64":"YQ=="}),
+            json!({"content_base64":"!"}),
+            json!({"content":"ho","content_sha256":sum}),
+            json!({"content":"a","permissions":"4755"}),
+            json!({"content":"a","permissions":"+44"}),
+            json!({"content":"a","mode":"overwrite","permissions":"0600"}),
+            json!({"content":"a","before_sha256":sum}),
+            json!({"content":"","mode":"append"}),
+        ] {
+            assert_eq!(write(bad.clone()).unwrap_err().code, ErrorCode::InvalidArgument, "{bad}");
+        }
+        let long = json!({"content":"x".repeat(MAX_REVIEW_BYTES + 1)});
+        assert_eq!(write(long).unwrap_err().code, ErrorCode::TooLongToReview);
+    }
+
+    #[test]
+    fn r9_parameters_are_those_of_the_type() {
+        let delete = ActRequest::parse(&json!({"type":"file_delete","target":"/ws/a"})).unwrap().action;
+        assert!(matches!(&delete.params, Params::FileDelete(d) if !d.recursive));
+        for (kind, params) in [("file_delete", json!({"content":"x"})), ("file_read", json!({"recursive":true}))] {
+            assert_eq!(code(json!({"type":kind,"target":"/a","params":params})), ErrorCode::UnknownField);
+        }
     }
 
     #[test]

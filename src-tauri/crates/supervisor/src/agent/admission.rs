@@ -100,7 +100,7 @@ pub(crate) fn decide(policy: &Policy, session: &Session, action: &TypedAction) -
             cwd_inside_workspace: is_inside(root, &action.target),
             network: shell.network,
         },
-        Params::FileRead(_) | Params::FileEdit(_) => Resource::Path {
+        Params::FileRead(_) | Params::FileWrite(_) | Params::FileEdit(_) | Params::FileDelete(_) => Resource::Path {
             path: action.target.clone(),
             inside_workspace: is_inside(root, &action.target),
             runs_later: runs_later(&action.target),

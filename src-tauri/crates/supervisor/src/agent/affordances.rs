@@ -50,7 +50,7 @@ pub(super) async fn enumerate(
         }
     }
     for entry in found.entries.iter().filter(|entry| entry.kind == FileKind::File && entry.path_exact) {
-        for kind in file_kinds(entry) {
+        for &kind in file_kinds(entry) {
             match stand(session, &policy, kind, &entry.path) {
                 Stand::Permits { asks } => {
                     affordances.push(Affordance::new(kind, entry.path.clone(), label(root, &entry.path), asks));
@@ -98,9 +98,21 @@ fn classes(session: &Session, scope: &str) -> Vec<Class> {
             example: format!("{scope}/file"),
         },
         Class {
+            kind: ActionType::FileWrite,
+            target: below.clone(),
+            label: "files in this folder, new ones too".into(),
+            example: format!("{scope}/file"),
+        },
+        Class {
             kind: ActionType::FileEdit,
-            target: below,
+            target: below.clone(),
             label: "files in this folder that can be written".into(),
+            example: format!("{scope}/file"),
+        },
+        Class {
+            kind: ActionType::FileDelete,
+            target: below,
+            label: "files and folders in this folder".into(),
             example: format!("{scope}/file"),
         },
     ];
@@ -116,13 +128,11 @@ fn classes(session: &Session, scope: &str) -> Vec<Class> {
     classes
 }
 
-/// What the environment affords for a file: one that can't be written affords no edit (R20).
-fn file_kinds(entry: &FileEntry) -> Vec<ActionType> {
-    let mut kinds = vec![ActionType::FileRead];
-    if entry.writable {
-        kinds.push(ActionType::FileEdit);
-    }
-    kinds
+/// What the environment affords for a file: one that can't be written affords no change (R20).
+fn file_kinds(entry: &FileEntry) -> &'static [ActionType] {
+    const ALL: [ActionType; 4] =
+        [ActionType::FileRead, ActionType::FileWrite, ActionType::FileEdit, ActionType::FileDelete];
+    if entry.writable { &ALL } else { &[ActionType::FileRead] }
 }
 
 fn label(root: &str, path: &str) -> String {
@@ -187,8 +197,9 @@ pub(super) async fn check_preconditions(
         if matches!(stand(session, policy, kind, &target), Stand::Denies) {
             return Err(unmet("it isn't in the current affordance set"));
         }
-        let is_file = matches!(kind, ActionType::FileRead | ActionType::FileEdit);
-        if is_file && !text.ends_with("/**") && !exists_for(core, session, kind, &target).await? {
+        // A write may make its file.
+        let names_file = matches!(kind, ActionType::FileRead | ActionType::FileEdit | ActionType::FileDelete);
+        if names_file && !text.ends_with("/**") && !exists_for(core, session, kind, &target).await? {
             return Err(unmet("it isn't in the current affordance set"));
         }
     }

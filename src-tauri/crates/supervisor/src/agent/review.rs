@@ -1,11 +1,11 @@
 //! What a person sees of an act before deciding: exact, escaped, whole.
 
-use bodyguard_body::{Review, SandboxInfo, SandboxLevel};
+use bodyguard_body::{DeletedEntry, Review, SandboxInfo, SandboxLevel};
 use bodyguard_policy::Verdict;
-use bodyguard_protocol::action::ShellExec;
+use bodyguard_protocol::action::{ShellExec, WriteMode};
 use bodyguard_protocol::ui::{Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, Fact, Warning, WarningCode};
 use bodyguard_protocol::{
-    AskId, ErrorCode, Fault, MAX_REVIEW_BYTES, Params, Timestamp, escape_line, escape_text, hidden_characters,
+    AskId, ErrorCode, Fault, FileKind, MAX_REVIEW_BYTES, Params, Timestamp, escape_line, escape_text, hidden_characters,
 };
 use similar::{ChangeTag, TextDiff};
 
@@ -86,6 +86,18 @@ fn headline(session: &Session, params: &Params, review: &Review) -> String {
         (Params::FileEdit(_), Review::Edit { path, .. }) => {
             format!("{agent} wants to change {} in {place}", escape_line(file_name(path)))
         }
+        (_, Review::New { path, .. }) => {
+            format!("{agent} wants to make {} in {place}", escape_line(file_name(path)))
+        }
+        (Params::FileWrite(write), Review::Edit { path, .. }) => {
+            let what = if write.mode == WriteMode::Append { "add to" } else { "replace" };
+            format!("{agent} wants to {what} {} in {place}", escape_line(file_name(path)))
+        }
+        (_, Review::Delete { path, entries, .. }) => {
+            let more = entries.len() - 1;
+            let all = if more == 0 { String::new() } else { format!(" and {more} files and folders in it") };
+            format!("{agent} wants to delete {}{all} in {place}", escape_line(file_name(path)))
+        }
         (Params::ScreenCapture(_), Review::Capture { monitor, .. }) => {
             format!("{agent} wants a picture of your screen {}", escape_line(monitor))
         }
@@ -120,19 +132,50 @@ fn file_name(path: &str) -> &str {
 fn contents(params: &Params, review: &Review) -> Result<Vec<Content>, Fault> {
     match (params, review) {
         (Params::ShellExec(shell), _) => Ok(shell_contents(shell)),
-        (Params::FileEdit(_), Review::Edit { path, before, after, bytes_before, bytes_after, .. }) => {
-            let diff = diff(path, before, after, *bytes_before, *bytes_after);
-            let shown: usize = match &diff {
-                Content::Diff { lines, .. } => lines.iter().map(|line| line.text.len() + 1).sum(),
-                Content::Text { .. } | Content::Arguments { .. } => 0,
-            };
-            if shown > MAX_REVIEW_BYTES {
-                let message = format!("the change takes {shown} bytes to show, and {MAX_REVIEW_BYTES} can be reviewed");
-                return Err(Fault::new(ErrorCode::TooLongToReview, message).hint("split the change into smaller edits"));
-            }
-            Ok(vec![diff])
+        (_, Review::Edit { path, before, after, bytes_before, bytes_after, .. }) => {
+            reviewable(diff(path, before, after, *bytes_before, *bytes_after))
         }
+        (_, Review::New { path, text, bytes, .. }) => reviewable(diff(path, "", text, 0, *bytes)),
+        (_, Review::Delete { path, entries, .. }) => reviewable(tree(path, entries)),
         _ => Ok(Vec::new()),
+    }
+}
+
+/// One content, if it isn't too long to be read.
+fn reviewable(content: Content) -> Result<Vec<Content>, Fault> {
+    let shown: usize = match &content {
+        Content::Diff { lines, .. } => lines.iter().map(|line| line.text.len() + 1).sum(),
+        Content::Text { text, .. } => text.len(),
+        Content::Arguments { items, .. } => items.iter().map(String::len).sum(),
+    };
+    if shown > MAX_REVIEW_BYTES {
+        let message = format!("it takes {shown} bytes to show, and {MAX_REVIEW_BYTES} can be reviewed");
+        return Err(Fault::new(ErrorCode::TooLongToReview, message).hint("split it into smaller actions"));
+    }
+    Ok(vec![content])
+}
+
+/// What is deleted, one line each: folders end in a slash, files say their size.
+fn tree(path: &str, entries: &[DeletedEntry]) -> Content {
+    let lines: Vec<String> = entries
+        .iter()
+        .map(|entry| {
+            let name = if entry.path.is_empty() { file_name(path) } else { &entry.path };
+            // A name may hold a line break, which must not look like another entry.
+            let name = escape_line(name);
+            match entry.kind {
+                FileKind::Folder => format!("{name}/"),
+                FileKind::Link => format!("{name} (a link; what it leads to stays)"),
+                FileKind::File | FileKind::Other => format!("{name} ({} bytes)", entry.size),
+            }
+        })
+        .collect();
+    let text = lines.join("\n");
+    Content::Text {
+        label: "Everything that is deleted".into(),
+        bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
+        lines: u32::try_from(lines.len()).unwrap_or(u32::MAX),
+        text,
     }
 }
 
@@ -236,6 +279,16 @@ fn action_facts(params: &Params, review: &Review, target: &str) -> Vec<Fact> {
             facts.push(fact("File", path));
             facts.push(fact("Size", &format!("{bytes_before} → {bytes_after} bytes")));
         }
+        Review::New { path, bytes, permissions, .. } => {
+            facts.push(fact("New file", path));
+            facts.push(fact("Size", &format!("{bytes} bytes")));
+            facts.push(fact("Permissions", permissions));
+        }
+        Review::Delete { path, entries, .. } => {
+            let bytes: u64 = entries.iter().map(|entry| entry.size).sum();
+            facts.push(fact("Deletes", path));
+            facts.push(fact("Size", &format!("{bytes} bytes in {} files and folders", entries.len())));
+        }
         Review::Read { path, size } => {
             facts.push(fact("File", path));
             facts.push(fact("Size", &format!("{size} bytes")));
@@ -277,10 +330,13 @@ fn warnings(admitted: &Admitted, params: &Params, review: &Review) -> Vec<Warnin
         warn(WarningCode::MixedScripts, "Letters of several alphabets stand in one word; some look alike".into());
     }
     match review {
-        Review::Edit { runs_later: true, path, .. } => {
+        Review::Edit { runs_later: true, path, .. }
+        | Review::New { runs_later: true, path, .. }
+        | Review::Delete { runs_later: true, path, .. } => {
             warn(WarningCode::RunsLater, format!("{} is run or obeyed later by other programs", escape_line(path)));
         }
-        Review::Edit { first_foreign_byte: Some(offset), .. } => {
+        Review::Edit { first_foreign_byte: Some(offset), .. }
+        | Review::New { first_foreign_byte: Some(offset), .. } => {
             warn(
                 WarningCode::HiddenCharacters,
                 format!("The file isn't valid UTF-8 from byte {offset}; foreign bytes are shown as escapes"),
@@ -292,7 +348,12 @@ fn warnings(admitted: &Admitted, params: &Params, review: &Review) -> Vec<Warnin
                 "The program itself lies in the workspace, where the agent can write; its content is pinned".into(),
             );
         }
-        Review::Command { .. } | Review::Edit { .. } | Review::Read { .. } | Review::Capture { .. } => {}
+        Review::Command { .. }
+        | Review::Edit { .. }
+        | Review::New { .. }
+        | Review::Delete { .. }
+        | Review::Read { .. }
+        | Review::Capture { .. } => {}
     }
     if let Params::ShellExec(shell) = params {
         if let Some(word) = dangerous_word(shell) {
@@ -323,7 +384,8 @@ fn agent_text(params: &Params) -> Vec<&str> {
             texts
         }
         Params::FileEdit(edit) => edit.edits.iter().flat_map(|one| [one.old.as_str(), one.new.as_str()]).collect(),
-        Params::FileRead(_) | Params::ScreenCapture(_) => Vec::new(),
+        Params::FileWrite(write) => write.content.iter().map(String::as_str).collect(),
+        Params::FileRead(_) | Params::FileDelete(_) | Params::ScreenCapture(_) => Vec::new(),
     }
 }
 
