@@ -197,6 +197,21 @@ async fn a_managed_window_is_masked_with_its_frame_and_never_counts_as_focused()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn r29_a_panel_is_never_what_somebody_works_in() {
+    let desktop = Desktop::start("800x600", 24).with_window_manager();
+    let (ours, other) = (Client::connect(&desktop), Client::connect(&desktop));
+    let panel = other.window("Panel", Some(1), GREEN, [0, 560, 300, 40], false);
+    ours.window("Decision", Some(std::process::id()), MAGENTA, [400, 200, 200, 200], false);
+    let lab = lab_on(&desktop).await;
+    // The control: an ordinary window in its place is the one that is left.
+    assert_eq!(lab.body.stable("").await.unwrap().fields.focused_window_title, "Panel");
+    let (kind, dock) = (other.atom("_NET_WM_WINDOW_TYPE"), other.atom("_NET_WM_WINDOW_TYPE_DOCK"));
+    other.connection.change_property32(PropMode::REPLACE, panel, kind, AtomEnum::ATOM, &[dock]).unwrap();
+    other.connection.sync().unwrap();
+    assert_eq!(lab.body.stable("").await.unwrap().fields.focused_window_title, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cap_14_regions_scales_and_formats_are_what_was_asked_for() {
     let desktop = Desktop::start("800x600", 24);
     let other = Client::connect(&desktop);

@@ -308,8 +308,11 @@ fn action_facts(params: &Params, review: &Review, target: &str) -> Vec<Fact> {
 
 /// What contains a command, in one row.
 fn containment_sentence(sandbox: &SandboxInfo) -> String {
-    let rows: Vec<String> = sandbox.facts.iter().map(|(label, value)| format!("{label}: {value}")).collect();
-    rows.join("; ")
+    let row = |(label, value): &(String, String)| match label.as_str() {
+        "containment" => value.clone(),
+        _ => format!("{label}: {value}"),
+    };
+    sandbox.facts.iter().map(row).collect::<Vec<_>>().join("; ")
 }
 
 fn short(digest: &str) -> String {

@@ -23,6 +23,8 @@ x11rb::atom_manager! {
         _NET_WM_NAME,
         _NET_WM_PID,
         _NET_WM_WINDOW_TYPE,
+        _NET_WM_WINDOW_TYPE_DESKTOP,
+        _NET_WM_WINDOW_TYPE_DOCK,
         _NET_WM_WINDOW_TYPE_NOTIFICATION,
         UTF8_STRING,
     }
@@ -165,7 +167,9 @@ impl Display {
         let last = || last.filter(|&window| self.is_there(window) && !self.is_hidden(window, hidden_pids));
         let top = || {
             let mut windows = self.stacked().into_iter().rev();
-            windows.find(|&window| self.is_there(window) && !self.is_hidden(window, hidden_pids))
+            windows.find(|&window| {
+                self.is_there(window) && !self.is_furniture(window) && !self.is_hidden(window, hidden_pids)
+            })
         };
         Ok(active.or_else(last).or_else(top))
     }
@@ -216,6 +220,13 @@ impl Display {
     pub(super) fn is_hidden(&self, window: Window, hidden_pids: &[u32]) -> bool {
         let pid = self.property(window, self.atoms._NET_WM_PID).and_then(|bytes| first_word(&bytes));
         pid.is_some_and(|pid| hidden_pids.contains(&pid))
+    }
+
+    /// Whether it is a panel or the desktop itself, which nobody works in.
+    fn is_furniture(&self, window: Window) -> bool {
+        let kinds = self.property(window, self.atoms._NET_WM_WINDOW_TYPE).unwrap_or_default();
+        let mut kinds = kinds.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
+        kinds.any(|kind| [self.atoms._NET_WM_WINDOW_TYPE_DOCK, self.atoms._NET_WM_WINDOW_TYPE_DESKTOP].contains(&kind))
     }
 
     fn has_title(&self, window: Window) -> bool {
