@@ -181,6 +181,15 @@ impl Scene {
         Ok(self.person.read_until_armed(SOON)?.centre())
     }
 
+    /// How many leaves the log has; read from the database, not through the app.
+    ///
+    /// # Errors
+    /// If the log can't be read.
+    pub fn leaves(&self) -> Result<u64> {
+        let log = open_log(&self.app)?;
+        Ok(log.query_row("SELECT count(*) FROM leaves", [], |row| row.get(0))?)
+    }
+
     /// A new session for the same agent, which has looked.
     ///
     /// # Errors
@@ -233,12 +242,17 @@ pub fn verify(app: &App) -> Result<(bool, Value)> {
 /// # Errors
 /// If the log can't be read.
 pub fn records(app: &App, kind: &str) -> Result<Vec<Value>> {
-    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
-    let log = rusqlite::Connection::open_with_flags(app.data_dir().join("log.db"), flags)?;
-    log.busy_timeout(Duration::from_secs(10))?;
+    let log = open_log(app)?;
     let mut statement = log.prepare("SELECT bytes FROM leaves WHERE kind = ?1 ORDER BY seq")?;
     let rows = statement.query_map([kind], |row| row.get::<_, Vec<u8>>(0))?;
     rows.map(|bytes| Ok(serde_json::from_slice(&bytes?)?)).collect()
+}
+
+fn open_log(app: &App) -> Result<rusqlite::Connection> {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let log = rusqlite::Connection::open_with_flags(app.data_dir().join("log.db"), flags)?;
+    log.busy_timeout(Duration::from_secs(10))?;
+    Ok(log)
 }
 
 /// Waits until the log holds more than `known` records of one kind; all of them.

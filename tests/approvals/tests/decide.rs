@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use approvals::{SOON, Scene, code, content, verify};
-use harness::keysym;
+use harness::{Agent as _, keysym};
 use serde_json::json;
 use std::time::Duration;
 
@@ -218,5 +218,41 @@ fn r16_r41_what_was_refused_stands_in_the_trace_as_blocked_and_changed_nothing()
     );
     let (holds, report) = verify(&scene.app)?;
     assert!(holds, "{report}");
+    Ok(())
+}
+
+#[test]
+fn r8_r52_a_dry_run_foresees_an_act_exactly_and_does_asks_and_records_nothing() -> Result<()> {
+    let mut scene = Scene::start()?;
+    scene.workspace.write("notes.md", "one\n")?;
+    let file = scene.workspace.path().join("notes.md");
+    scene.perceive()?;
+    let edit = json!({ "type": "file_edit", "target": file, "params": { "edits": [{ "old": "one", "new": "two" }] } });
+    let leaves = scene.leaves()?;
+    let foreseen = |scene: &mut Scene, tool: &str, action: &serde_json::Value, more: serde_json::Value| {
+        let mut arguments = json!({ "session_id": scene.session, "action": action });
+        arguments.as_object_mut().into_iter().for_each(|all| all.extend(more.as_object().cloned().unwrap_or_default()));
+        scene.agent.call(tool, arguments)
+    };
+    let first = foreseen(&mut scene, "body_os_dry_run", &edit, json!({}))?;
+    let second = foreseen(&mut scene, "body_os_act", &edit, json!({ "dry_run": true }))?;
+    for told in [&first, &second] {
+        assert_eq!(told.text_at("/decision"), "asked", "{}", told.text);
+        assert_eq!(told.at("/state_before"), told.at("/state_after"));
+    }
+    assert_eq!(first.at("/predicted_outcome"), second.at("/predicted_outcome"), "R8: it is deterministic");
+    let forbidden = json!({ "type": "file_read", "target": "/etc/shadow" });
+    let refused = foreseen(&mut scene, "body_os_dry_run", &forbidden, json!({}))?;
+    assert_eq!((refused.text_at("/decision").as_str(), code(&refused).as_str()), ("refused", "denied_by_policy"));
+    assert!(!refused.is_error, "a refusal that is foreseen is an answer");
+    assert_eq!(scene.leaves()?, leaves, "nothing was recorded");
+    assert_eq!(content(&file).as_deref(), Some("one\n"));
+
+    // The same act, done: what was foreseen is what came of it, and no ref went stale by looking ahead.
+    let id = scene.begin_act(edit)?;
+    scene.person.approve(SOON)?;
+    let done = scene.end_act(id)?;
+    assert_eq!(done.at("/observed_outcome/after_sha256"), first.at("/predicted_outcome/after_sha256"), "{}", done.text);
+    assert_eq!(done.at("/state_after"), first.at("/state_after"));
     Ok(())
 }

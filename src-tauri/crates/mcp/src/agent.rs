@@ -4,7 +4,9 @@
 
 use std::future::Future;
 
-use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, SessionId};
+use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, Prediction, SessionId};
+
+use serde_json::Value;
 
 use bodyguard_supervisor::{
     ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
@@ -47,6 +49,8 @@ pub(crate) trait Agent: Clone + Send + Sync + 'static {
         session: &SessionId,
         query: PerceptionQuery,
     ) -> impl Future<Output = Result<StateReply, Fault>> + Send;
+    /// Predicts what an act would come to.
+    fn dry_run(&self, session: &SessionId, action: &Value) -> impl Future<Output = Result<Prediction, Fault>> + Send;
     /// Acts.
     fn act(&self, session: &SessionId, call: ActCall) -> impl Future<Output = Result<ActReply, Refusal>> + Send;
     /// Asks what became of an act that waited.

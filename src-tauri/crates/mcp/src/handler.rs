@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use axum::http::request::Parts;
-use bodyguard_protocol::{ActionType, AskId, ErrorCode, Fault, QueryMode, SessionId};
+use bodyguard_protocol::{ActionType, AskId, ErrorCode, Fault, Foreseen, QueryMode, SessionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Implementation, InitializeRequestParams,
     InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -175,6 +175,7 @@ impl<A: Agent> Call<A> {
             tools::PERCEIVE => self.perceive(arguments).await,
             tools::AFFORDANCES => self.affordances(arguments).await,
             tools::ENCODE_STATE => self.encode_state(arguments).await,
+            tools::DRY_RUN => self.dry_run(arguments).await,
             tools::ACT => self.act(arguments).await,
             _ => Err(not_yet(name).into()),
         }
@@ -235,6 +236,19 @@ impl<A: Agent> Call<A> {
         Ok(tools::give(&format!("State {}.", state.state_hash), &state))
     }
 
+    async fn dry_run(self, mut arguments: Arguments) -> Result<CallToolResult, Refusal> {
+        let session: SessionId = arguments.needed("session_id")?;
+        let action = arguments.value("action").ok_or_else(|| Fault::invalid("action", "`action` is missing"))?;
+        arguments.end()?;
+        let prediction = self.caller.agent.dry_run(&session, &action).await?;
+        let sentence = match prediction.decision {
+            Foreseen::Allowed => "It would run without a question. Nothing was done.",
+            Foreseen::Asked => "A person would be asked. Nothing was done.",
+            Foreseen::Refused => "It would be refused. Nothing was done.",
+        };
+        Ok(tools::give(sentence, &prediction))
+    }
+
     async fn act(mut self, mut arguments: Arguments) -> Result<CallToolResult, Refusal> {
         let session: SessionId = arguments.needed("session_id")?;
         let escalation: Option<AskId> = arguments.parsed("escalation_id")?;
@@ -242,6 +256,9 @@ impl<A: Agent> Call<A> {
         let waiting = self.wait.terms(patience);
         let gone = self.caller.gone.clone();
         let Some(ask) = escalation else {
+            if arguments.flag("dry_run")? {
+                return self.dry_run(arguments.with("session_id", session.as_str())).await;
+            }
             let missing = || Fault::invalid("action", "`action` or `escalation_id` is missing");
             let action = arguments.value("action").ok_or_else(missing)?;
             let words = arguments.text("reason")?;

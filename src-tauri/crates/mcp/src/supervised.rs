@@ -1,10 +1,11 @@
 //! The doors in front of the real supervisor.
 
-use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, SessionId};
+use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, Prediction, SessionId};
 use bodyguard_supervisor::{
     ActCall, ActReply, AgentHandle, ConnectionGuard, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo,
     StateReply, Supervisor, Waiting,
 };
+use serde_json::Value;
 
 use crate::agent::{Agent, Gate};
 use crate::serve::{DoorError, Doors, ServeConfig, open};
@@ -54,6 +55,10 @@ impl Agent for AgentHandle {
 
     async fn encode_state(&self, session: &SessionId, query: PerceptionQuery) -> Result<StateReply, Fault> {
         Self::encode_state(self, session, query).await
+    }
+
+    async fn dry_run(&self, session: &SessionId, action: &Value) -> Result<Prediction, Fault> {
+        Self::dry_run(self, session, action).await
     }
 
     async fn act(&self, session: &SessionId, call: ActCall) -> Result<ActReply, Refusal> {

@@ -32,7 +32,7 @@ pub use escape::{Hidden, escape_line, escape_text, hidden_characters, unescape};
 pub use fault::{ErrorCode, Fault};
 pub use ids::{AgentName, AskId, SessionId, TraceId, WorkspaceName};
 pub use observation::{FileEntry, FileKind, GitState, MonitorInfo, Observation, RefInfo, WindowInfo};
-pub use outcome::{ActionOutcome, OutcomeError, OutcomeStatus, Provenance};
+pub use outcome::{ActionOutcome, Foreseen, OutcomeError, OutcomeStatus, Prediction, Provenance};
 pub use query::{PerceptionQuery, QueryMode};
 pub use reference::{Ref, RefKind};
 pub use state::{StableFields, StateHash, StateProfile};

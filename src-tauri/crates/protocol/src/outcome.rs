@@ -78,6 +78,41 @@ impl From<Fault> for OutcomeError {
     }
 }
 
+/// What an act would come to (OS-011 §5.7, §8.4). Nothing was done, asked or recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prediction {
+    /// What the policy says to it now.
+    pub decision: Foreseen,
+    /// The rule that says so; absent where the action isn't admitted for another reason.
+    pub policy_id: Option<String>,
+    /// How it would end, if it is permitted.
+    pub outcome_status: OutcomeStatus,
+    /// The state now; absent where nothing was looked at because the policy comes first.
+    pub state_before: Option<StateHash>,
+    /// The state afterwards; absent where it can't be told, as for a command.
+    pub state_after: Option<StateHash>,
+    /// Milliseconds that acts of this type took before, the median; absent without any.
+    pub latency_ms: Option<u64>,
+    /// What would be observed, as far as it can be told; exact for files.
+    pub predicted_outcome: Option<Value>,
+    /// Why it would not be done.
+    pub error: Option<OutcomeError>,
+    /// Who predicted.
+    pub provenance: Provenance,
+}
+
+/// What a policy says to an act that isn't done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Foreseen {
+    /// It would run without a question.
+    Allowed,
+    /// A person would be asked.
+    Asked,
+    /// It would be refused.
+    Refused,
+}
+
 /// What came of one act.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionOutcome {

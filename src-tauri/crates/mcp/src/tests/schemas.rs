@@ -96,11 +96,8 @@ async fn every_answer_fits_its_tools_output_schema() {
         ("body_os_act", json!({"session_id": session}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": 7}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": {}, "escalation_id": ASK}), Some("invalid_argument")),
-        (
-            "body_os_dry_run",
-            json!({"session_id": session, "action": {"type": "shell_exec", "command": "x"}}),
-            Some("not_yet_supported"),
-        ),
+        ("body_os_dry_run", json!({"session_id": session, "action": {"type": "shell_exec", "command": "x"}}), None),
+        ("body_os_dry_run", json!({"session_id": session}), Some("invalid_argument")),
         ("body_os_replay", json!({"session_id": session, "trace_id": "t"}), Some("not_yet_supported")),
     ];
     for (id, (tool, arguments, error)) in (10..).zip(cases) {

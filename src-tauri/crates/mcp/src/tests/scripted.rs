@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bodyguard_protocol::{
     ActionOutcome, ActionType, Affordance, AffordanceSet, AgentName, AskId, BODY_SUBTYPE, Digest, ErrorCode, Fault,
-    Observation, OutcomeError, OutcomeStatus, PerceptionQuery, Provenance, RefInfo, SessionId, StateProfile, Timestamp,
+    Foreseen, Observation, OutcomeError, OutcomeStatus, PerceptionQuery, Prediction, Provenance, RefInfo, SessionId,
+    StateProfile, Timestamp,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agent::{Agent, Gate};
@@ -222,6 +223,21 @@ impl Agent for Scripted {
             state_hash: Digest::of(b"s"),
             state_profile: query.profile,
             provenance: provenance("encode_state"),
+        })
+    }
+
+    async fn dry_run(&self, session: &SessionId, _: &Value) -> Result<Prediction, Fault> {
+        self.known(session)?;
+        Ok(Prediction {
+            decision: Foreseen::Asked,
+            policy_id: Some("policy:w/a".into()),
+            outcome_status: OutcomeStatus::Success,
+            state_before: Some(Digest::of(b"s")),
+            state_after: None,
+            latency_ms: Some(3),
+            predicted_outcome: None,
+            error: None,
+            provenance: provenance("dry_run"),
         })
     }
 

@@ -52,6 +52,17 @@ impl Arguments {
             .transpose()
     }
 
+    /// Takes a yes or no; absent is no.
+    pub(crate) fn flag(&mut self, field: &str) -> Result<bool, Fault> {
+        Ok(self.of(field, &format!("`{field}` is true or false"))?.unwrap_or(false))
+    }
+
+    /// The same with a text put back.
+    pub(crate) fn with(mut self, field: &str, text: &str) -> Self {
+        self.0.insert(field.to_owned(), text.into());
+        self
+    }
+
     /// Takes `wait_ms`.
     pub(crate) fn wait(&mut self) -> Result<Duration, Fault> {
         let what = format!("`wait_ms` is a whole number from 0 to {MAX_WAIT_MS}");
@@ -85,7 +96,7 @@ impl Arguments {
 
     /// Refuses what is left beside an `escalation_id`.
     pub(crate) fn end_beside_escalation(self) -> Result<(), Fault> {
-        const OTHERS: [&str; 6] = ["action", "reason", "mode", "scope", "depth", "profile"];
+        const OTHERS: [&str; 7] = ["action", "dry_run", "reason", "mode", "scope", "depth", "profile"];
         match self.0.keys().find(|field| OTHERS.contains(&field.as_str())) {
             None => self.end(),
             Some(_) => {

@@ -59,7 +59,7 @@ fn build() -> Vec<Tool> {
         tool(AFFORDANCES, "List what may be done", AFFORDANCES_TEXT, schema::affordances(), output::affordance_set()),
         tool(ENCODE_STATE, "Hash the state", ENCODE_TEXT, schema::encode_state(), output::state()),
         tool(ACT, "Do one action", ACT_TEXT, schema::act(), output::outcome()),
-        tool(DRY_RUN, "Predict an action (not yet)", DRY_RUN_TEXT, schema::dry_run(), output::not_yet()),
+        tool(DRY_RUN, "Predict an action", DRY_RUN_TEXT, schema::dry_run(), output::prediction()),
         tool(REPLAY, "Replay a trace (not yet)", REPLAY_TEXT, schema::replay(), output::not_yet()),
     ]
 }
@@ -107,8 +107,9 @@ as it takes; sending the action again would only ask twice. error.code tells the
 person's reason), `denied_by_policy`, `expired` (nobody decided), `stale_ref` or `perceive_required` (perceive again), \
 `not_afforded`, `state_changed` (what was approved is no longer there), `not_yet_supported`.";
 
-const DRY_RUN_TEXT: &str = "Predicts what an action would do, without doing it. Not in this version: every call answers \
-with error.code `not_yet_supported`.";
+const DRY_RUN_TEXT: &str = "Predicts what an action would come to, without doing, asking or recording anything: whether \
+it would run, be asked or be refused (and why), the state after it, what would be observed (exact for files, unknown for \
+commands), and how long such acts took before. The same as body_os_act with `dry_run: true`.";
 
 const REPLAY_TEXT: &str = "Replays a recorded trace, with every change authorised anew. Not in this version: every call \
 answers with error.code `not_yet_supported`.";

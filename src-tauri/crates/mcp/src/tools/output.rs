@@ -2,7 +2,7 @@
 //! structured content of errors.
 
 use bodyguard_protocol::{
-    ActionOutcome, AffordanceSet, Observation, OutcomeError, Provenance, StateHash, StateProfile,
+    ActionOutcome, AffordanceSet, Observation, OutcomeError, Prediction, Provenance, StateHash, StateProfile,
 };
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -42,6 +42,10 @@ pub(super) fn state() -> JsonObject {
         "provenance": closed(schema::of::<Provenance>()),
     });
     or_error(properties, &["state_hash", "state_profile", "provenance"])
+}
+
+pub(super) fn prediction() -> JsonObject {
+    of::<Prediction>()
 }
 
 /// An outcome has its own `error`, which is null where nothing went wrong.

@@ -132,6 +132,7 @@ pub(super) fn affordances() -> JsonObject {
 pub(super) fn act() -> JsonObject {
     let fields = json!({
         "session_id": session_id(), "action": action(), "escalation_id": escalation("Send it without `action`."),
+        "dry_run": {"type": "boolean", "default": false, "description": "Predict only, as body_os_dry_run does."},
         "reason": reason(), "wait_ms": wait_ms()
     });
     object(fields, &["session_id"])

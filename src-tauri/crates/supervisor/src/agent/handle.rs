@@ -4,15 +4,15 @@ use std::sync::{Arc, PoisonError};
 
 use bodyguard_protocol::ui::UiEventKind;
 use bodyguard_protocol::{
-    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Provenance, QueryMode, SessionId, TraceId,
-    TraceOutcome, WorkspaceName,
+    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Prediction, Provenance, QueryMode, SessionId,
+    TraceId, TraceOutcome, WorkspaceName,
 };
 use bodyguard_trace::{Record, SessionBegan, WorkspaceRow};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
-    affordances, perceive, pipeline,
+    affordances, dry_run, perceive, pipeline,
 };
 use crate::core::{Connections, Core};
 use crate::session::Session;
@@ -195,6 +195,15 @@ impl AgentHandle {
         let state = self.core.stable(&session).await?;
         let provenance = Provenance::new("encode_state", self.core.now().wall, session.agent_id());
         Ok(StateReply { state_hash: state.fields.hash()?, state_profile: query.profile, provenance })
+    }
+
+    /// What an act would come to (OS-011 §8.4). Does, asks and records nothing.
+    ///
+    /// # Errors
+    /// As [`Self::act`]; a refusal by the policy or the environment is a prediction.
+    pub async fn dry_run(&self, id: &SessionId, action: &Value) -> Result<Prediction, Fault> {
+        let session = self.core.session(&self.name, id)?;
+        dry_run::predict(&self.core, &session, action).await
     }
 
     /// Acts: admits, asks where the policy says so, runs once, records.

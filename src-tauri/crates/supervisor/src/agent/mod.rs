@@ -2,6 +2,7 @@
 
 mod admission;
 mod affordances;
+mod dry_run;
 mod handle;
 mod perceive;
 mod pipeline;

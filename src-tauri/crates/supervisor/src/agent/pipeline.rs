@@ -429,7 +429,7 @@ impl Ended {
 
 /// `blocked` where policy or person didn't permit it, `failure` where the environment didn't
 /// (OS-011 §5.2).
-fn status_of(code: ErrorCode) -> OutcomeStatus {
+pub(super) fn status_of(code: ErrorCode) -> OutcomeStatus {
     match code {
         ErrorCode::AuthorizationRequired
         | ErrorCode::AuthorizationFailure

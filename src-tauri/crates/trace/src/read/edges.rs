@@ -47,6 +47,32 @@ impl LogReader {
         .await
     }
 
+    /// The median of the milliseconds that the latest `examples` acts of a type took; none where there
+    /// were none.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn typical_latency(&self, kind: ActionType, examples: u32) -> Result<Option<u64>, LogError> {
+        self.read(move |conn| {
+            let sql = "SELECT e.outcome_seq, o.bytes FROM edges e JOIN leaves o ON o.seq = e.outcome_seq
+                WHERE e.action_type = ?1 AND e.state = 'ended' ORDER BY e.outcome_seq DESC LIMIT ?2";
+            let mut statement = conn.prepare_cached(sql)?;
+            let rows = statement.query_map((kind.name(), examples.min(MAX_PAGE)), |row| {
+                Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?))
+            })?;
+            let mut took = Vec::new();
+            for row in rows {
+                let (seq, bytes) = row?;
+                if let Record::Outcome(outcome) = parse(seq, &bytes)?.record {
+                    took.push(outcome.outcome.latency_ms);
+                }
+            }
+            took.sort_unstable();
+            Ok(took.get(took.len() / 2).copied())
+        })
+        .await
+    }
+
     /// One edge, whole. The JSON texts are the leaves' bytes, indented and escaped; the bytes
     /// themselves are given by [`LogReader::leaf`] for `intent_seq` and `outcome_seq`.
     ///

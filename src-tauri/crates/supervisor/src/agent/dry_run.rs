@@ -1,0 +1,82 @@
+//! What an act would come to (OS-011 §5.7, §8.4): admitted like an act, then left undone. Nothing is
+//! asked or recorded, and refs stay fresh.
+
+use std::sync::Arc;
+
+use bodyguard_policy::Verdict;
+use bodyguard_protocol::action::ActRequest;
+use bodyguard_protocol::{ActionType, Fault, Foreseen, OutcomeError, OutcomeStatus, Prediction, Provenance, StateHash};
+use serde_json::Value;
+
+use super::admission::{Admitted, NotAdmitted, admit};
+use super::pipeline::status_of;
+use crate::core::Core;
+use crate::session::Session;
+
+/// Acts of the past that a latency is told from.
+const EXAMPLES: u32 = 31;
+
+pub(super) async fn predict(core: &Arc<Core>, session: &Arc<Session>, action: &Value) -> Result<Prediction, Fault> {
+    core.refuse_if_stopped()?;
+    let request = ActRequest::parse(action)?;
+    if request.authorization_token.is_some() {
+        return Err(Fault::invalid("action.authorization", "a prediction needs no authorization and uses none up"));
+    }
+    let kind = request.action.kind;
+    let prediction = match admit(core, session, &request.action).await {
+        Ok(admitted) => foreseen(core, session, kind, admitted).await?,
+        Err(NotAdmitted::Denied { fault, policy_id }) => refused(core, session, fault, Some(policy_id), None),
+        Err(NotAdmitted::Environment { fault, state }) => refused(core, session, fault, None, Some(state)),
+        Err(NotAdmitted::Rejected(fault)) => return Err(fault),
+    };
+    Ok(prediction)
+}
+
+async fn foreseen(core: &Core, session: &Session, kind: ActionType, admitted: Admitted) -> Result<Prediction, Fault> {
+    let decision = match admitted.decision.verdict() {
+        Verdict::Allow { .. } => Foreseen::Allowed,
+        Verdict::Ask { .. } => Foreseen::Asked,
+        Verdict::Deny { .. } => Foreseen::Refused,
+    };
+    let latency_ms = core.log.reader().typical_latency(kind, EXAMPLES).await?;
+    let prediction = admitted.inspection.prediction.clone();
+    Ok(Prediction {
+        decision,
+        policy_id: Some(admitted.decision.policy_id()),
+        outcome_status: OutcomeStatus::Success,
+        state_after: state_after(kind, &admitted),
+        state_before: Some(admitted.state_before),
+        latency_ms,
+        predicted_outcome: Some(prediction).filter(|value| !value.is_null()),
+        error: None,
+        provenance: Provenance::new("dry_run", core.now().wall, session.agent_id()),
+    })
+}
+
+/// The stable fields don't cover the content of files, so only what reaches a repository's own files
+/// or runs a program can change them.
+fn state_after(kind: ActionType, admitted: &Admitted) -> Option<StateHash> {
+    let in_repository = admitted.action().target.split('/').any(|part| part == ".git");
+    let runs = matches!(kind, ActionType::ShellExec | ActionType::ProcessSpawn | ActionType::ProcessSignal);
+    (!runs && !in_repository).then(|| admitted.state_before.clone())
+}
+
+fn refused(
+    core: &Core,
+    session: &Session,
+    fault: Fault,
+    policy_id: Option<String>,
+    state: Option<StateHash>,
+) -> Prediction {
+    Prediction {
+        decision: Foreseen::Refused,
+        policy_id,
+        outcome_status: status_of(fault.code),
+        state_after: state.clone(),
+        state_before: state,
+        latency_ms: None,
+        predicted_outcome: None,
+        error: Some(OutcomeError::from(fault)),
+        provenance: Provenance::new("dry_run", core.now().wall, session.agent_id()),
+    }
+}
