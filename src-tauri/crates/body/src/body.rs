@@ -7,8 +7,8 @@ use std::pin::Pin;
 use bodyguard_policy::ViewScope;
 use bodyguard_protocol::ui::HealthCheck;
 use bodyguard_protocol::{
-    Digest, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, PerceptionQuery, StableFields,
-    TypedAction, WindowInfo,
+    Digest, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, PerceptionQuery, ProcessEntry,
+    StableFields, TypedAction, WindowInfo,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -87,6 +87,8 @@ pub struct Perception {
     pub payload: Value,
     /// Mode `filesystem`: entries sorted by path, their `reference` still empty.
     pub entries: Vec<FileEntry>,
+    /// Mode `process`: what the session's commands started, their `reference` still empty.
+    pub processes: Vec<ProcessEntry>,
     /// Mode `screen`: the monitors.
     pub monitors: Vec<MonitorInfo>,
     /// Mode `screen`: the windows that aren't the supervisor's own, topmost first.

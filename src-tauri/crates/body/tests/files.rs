@@ -302,7 +302,7 @@ async fn reads_are_parts_and_listings_show_what_is_there() {
     ];
     assert_eq!(shown, expected.each_ref().map(|(path, kind, writable)| (path.as_str(), *kind, *writable)));
     assert_eq!(code(lab.inspect(edit(&lab.path("locked"), "x", "y")).await), ErrorCode::PermissionDenied);
-    assert_eq!(code(lab.perceive(json!({"mode":"full"})).await), ErrorCode::NotYetSupported);
+    assert_eq!(code(lab.perceive(json!({"mode":"full"})).await), ErrorCode::InvalidArgument);
 }
 
 #[tokio::test(flavor = "multi_thread")]

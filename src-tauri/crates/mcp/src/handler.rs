@@ -195,7 +195,7 @@ impl<A: Agent> Call<A> {
         let mut object = serde_json::to_value(&session).map_err(|error| Fault::internal(error.to_string()))?;
         if let Some(fields) = object.as_object_mut() {
             fields.insert("action_types".into(), json!(ActionType::SUPPORTED.map(ActionType::name)));
-            fields.insert("query_modes".into(), json!(QueryMode::SUPPORTED.map(QueryMode::name)));
+            fields.insert("query_modes".into(), json!(QueryMode::ALL.map(QueryMode::name)));
         }
         Ok(tools::give(&sentence, &object))
     }

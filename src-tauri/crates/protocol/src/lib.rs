@@ -31,7 +31,7 @@ pub use digest::Digest;
 pub use escape::{Hidden, escape_line, escape_text, hidden_characters, unescape};
 pub use fault::{ErrorCode, Fault};
 pub use ids::{AgentName, AskId, SessionId, TraceId, WorkspaceName};
-pub use observation::{FileEntry, FileKind, GitState, MonitorInfo, Observation, RefInfo, WindowInfo};
+pub use observation::{FileEntry, FileKind, GitState, MonitorInfo, Observation, ProcessEntry, RefInfo, WindowInfo};
 pub use outcome::{ActionOutcome, Foreseen, OutcomeError, OutcomeStatus, Prediction, Provenance};
 pub use query::{PerceptionQuery, QueryMode};
 pub use reference::{Ref, RefKind};

@@ -22,7 +22,8 @@ pub struct Observation {
     pub observed_at: Timestamp,
     /// What this perception's refs are dated with.
     pub generation: u64,
-    /// The stable fields, and what the mode adds: `entries`, `git`, `screen`.
+    /// The stable fields, and what the mode adds: `entries`, `processes`, `env` and `history`, `monitors` and
+    /// `windows`.
     pub payload: Value,
     /// What each ref names.
     pub refs: BTreeMap<String, RefInfo>,
@@ -37,6 +38,7 @@ pub struct Observation {
 pub enum RefInfo {
     File { path: String, file_kind: FileKind },
     Monitor { index: u32, name: String, width: u32, height: u32 },
+    Process { command: String },
     Window { title: String, app: String },
 }
 
@@ -72,6 +74,18 @@ pub struct FileEntry {
     /// Digest of the content of small regular files (1 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_hash: Option<Digest>,
+}
+
+/// A process that the session's commands started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessEntry {
+    /// The ref of this perception; empty until the supervisor dates it.
+    #[serde(rename = "ref", default)]
+    pub reference: String,
+    /// The words that it was started with.
+    pub command: String,
+    /// `running`, `sleeping`, `waiting`, `stopped` or `ended`.
+    pub state: String,
 }
 
 /// A repository's state, read without running any program of the repository.

@@ -22,8 +22,8 @@ pub enum QueryMode {
 impl QueryMode {
     /// All modes.
     pub const ALL: [Self; 6] = [Self::Screen, Self::Filesystem, Self::Process, Self::Shell, Self::Git, Self::Full];
-    /// The modes of this version.
-    pub const SUPPORTED: [Self; 3] = [Self::Filesystem, Self::Git, Self::Screen];
+    /// What `full` is put together from.
+    pub const PARTS: [Self; 5] = [Self::Filesystem, Self::Git, Self::Process, Self::Shell, Self::Screen];
 
     /// The name on the wire.
     pub const fn name(self) -> &'static str {

@@ -12,6 +12,8 @@ pub enum RefKind {
     File,
     /// A monitor, `@m1/g7`.
     Monitor,
+    /// A process of the session, `@p1/g7`.
+    Process,
     /// A window, `@w2/g7`.
     Window,
 }
@@ -21,6 +23,7 @@ impl RefKind {
         match self {
             Self::File => 'f',
             Self::Monitor => 'm',
+            Self::Process => 'p',
             Self::Window => 'w',
         }
     }
@@ -48,12 +51,15 @@ impl FromStr for Ref {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
-        let bad =
-            || Fault::new(ErrorCode::InvalidArgument, "a ref is `@f1/g1`, `@m1/g1` or `@w1/g1`").at("action.target");
+        let bad = || {
+            Fault::new(ErrorCode::InvalidArgument, "a ref is `@f1/g1`, `@m1/g1`, `@p1/g1` or `@w1/g1`")
+                .at("action.target")
+        };
         let (name, generation) = text.strip_prefix('@').and_then(|rest| rest.split_once("/g")).ok_or_else(bad)?;
         let kind = match name.chars().next() {
             Some('f') => RefKind::File,
             Some('m') => RefKind::Monitor,
+            Some('p') => RefKind::Process,
             Some('w') => RefKind::Window,
             _ => return Err(bad()),
         };

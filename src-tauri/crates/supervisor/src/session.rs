@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bodyguard_body::{Body, StableState};
 use bodyguard_protocol::ui::SessionState;
 use bodyguard_protocol::{
-    AgentName, Digest, ErrorCode, Fault, FileEntry, GitState, MonitorInfo, Ref, RefInfo, RefKind, SessionId, StateHash,
-    Timestamp, TraceId, WindowInfo,
+    AgentName, Digest, ErrorCode, Fault, FileEntry, GitState, MonitorInfo, ProcessEntry, Ref, RefInfo, RefKind,
+    SessionId, StateHash, Timestamp, TraceId, WindowInfo,
 };
 use bodyguard_trace::WorkspaceRow;
 use tokio_util::sync::CancellationToken;
@@ -155,6 +155,7 @@ impl Look {
         &mut self,
         state: StableState,
         entries: &mut [FileEntry],
+        processes: &mut [ProcessEntry],
         monitors: &[MonitorInfo],
         windows: &[WindowInfo],
     ) -> BTreeMap<String, RefInfo> {
@@ -170,6 +171,10 @@ impl Look {
                 targets.insert(entry.reference.clone(), entry.path.clone());
             }
             infos.insert(entry.reference.clone(), RefInfo::File { path: entry.path.clone(), file_kind: entry.kind });
+        }
+        for (index, process) in processes.iter_mut().enumerate() {
+            process.reference = name(RefKind::Process, index);
+            infos.insert(process.reference.clone(), RefInfo::Process { command: process.command.clone() });
         }
         for (index, monitor) in monitors.iter().enumerate() {
             let reference = name(RefKind::Monitor, index);

@@ -12,6 +12,7 @@ mod harden;
 mod held;
 mod inner;
 mod output;
+mod processes;
 mod read;
 mod sandbox;
 mod screen;

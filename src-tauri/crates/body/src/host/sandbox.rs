@@ -22,7 +22,7 @@ pub(crate) const HOME: &str = "/home/sandbox";
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 /// Where the inner program lies in a sandbox.
-const INNER: &str = "/.bodyguard/inner";
+pub(super) const INNER: &str = "/.bodyguard/inner";
 /// Bytes that a command may put into each of its two temporary folders.
 const TEMPORARY_BYTES: &str = "536870912";
 const NOBODY: u32 = 65_534;

@@ -19,7 +19,7 @@ use super::sandbox::{self, Held, Sandbox, User};
 use super::screen::{Screen, region_of};
 use super::shell::{self, Bounds};
 use super::spawner::Spawner;
-use super::{delete, edit, held, read, state, write};
+use super::{delete, edit, held, processes, read, state, write};
 use crate::edit::lossless_text;
 use crate::frame::{Answer, ImageHead, Request};
 use crate::{
@@ -92,6 +92,7 @@ impl Host {
             state: self.stable("")?,
             payload: json!({}),
             entries: Vec::new(),
+            processes: Vec::new(),
             monitors: Vec::new(),
             windows: Vec::new(),
             image: None,
@@ -110,10 +111,9 @@ impl Host {
                 (seen.monitors, seen.windows, seen.payload) = (look.monitors, look.windows, look.payload);
                 seen.image = Some(look.capture.image);
             }
-            QueryMode::Process | QueryMode::Shell | QueryMode::Full => {
-                let message = format!("query mode `{}` is not in this version", query.mode.name());
-                return Err(Fault::new(ErrorCode::NotYetSupported, message).at("query.mode"));
-            }
+            QueryMode::Process => seen.processes = processes::own(),
+            QueryMode::Shell => seen.payload = json!({ "env": self.config.env_allow }),
+            QueryMode::Full => return Err(Fault::invalid("query.mode", "`full` is looked at part by part")),
         }
         Ok(seen)
     }

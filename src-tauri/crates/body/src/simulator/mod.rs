@@ -119,6 +119,7 @@ impl SimulatorBody {
             state: self.state("")?,
             payload: json!({}),
             entries: Vec::new(),
+            processes: Vec::new(),
             monitors: Vec::new(),
             windows: Vec::new(),
             image: None,
@@ -137,10 +138,10 @@ impl SimulatorBody {
                 seen.payload = json!({ "pointer": { "x": 0, "y": 0 } });
                 seen.monitors.push(screen);
             }
-            QueryMode::Process | QueryMode::Shell | QueryMode::Full => {
-                let message = format!("query mode `{}` is not in this version", query.mode.name());
-                return Err(Fault::new(ErrorCode::NotYetSupported, message).at("query.mode"));
-            }
+            // Its commands end before they are answered.
+            QueryMode::Process => {}
+            QueryMode::Shell => seen.payload = json!({ "env": self.config.env_allow }),
+            QueryMode::Full => return Err(Fault::invalid("query.mode", "`full` is looked at part by part")),
         }
         Ok(seen)
     }

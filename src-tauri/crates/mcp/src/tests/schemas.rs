@@ -75,7 +75,8 @@ async fn every_answer_fits_its_tools_output_schema() {
         ("body_os_ensure_session", json!({"session_id": session_of("bob")}), Some("unknown_session")),
         ("body_os_ensure_session", json!({"goal": "a\u{0}b"}), Some("nul_byte")),
         ("body_os_perceive", json!({"session_id": session}), None),
-        ("body_os_perceive", json!({"session_id": session, "mode": "full"}), Some("not_yet_supported")),
+        ("body_os_perceive", json!({"session_id": session, "mode": "full"}), None),
+        ("body_os_perceive", json!({"session_id": session, "mode": "everything"}), Some("invalid_argument")),
         ("body_os_perceive", json!({"session_id": session, "escalation_id": ASK}), Some("authorization_required")),
         (
             "body_os_perceive",

@@ -77,11 +77,6 @@ impl Arguments {
         let plain = PerceptionQuery::default();
         let names = QueryMode::ALL.map(QueryMode::name).join(", ");
         let mode = self.of("mode", &format!("`mode` is one of {names}"))?.unwrap_or(plain.mode);
-        if !QueryMode::SUPPORTED.contains(&mode) {
-            let message = format!("mode `{}` is part of OS-011, but not in this version", mode.name());
-            let hint = format!("modes of this version: {}", QueryMode::SUPPORTED.map(QueryMode::name).join(", "));
-            return Err(Fault::new(ErrorCode::NotYetSupported, message).at("mode").hint(hint));
-        }
         let depth = self.of("depth", "`depth` is a whole number from 1 to 8")?.unwrap_or(plain.depth);
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Fault::invalid("depth", "`depth` is a whole number from 1 to 8"));

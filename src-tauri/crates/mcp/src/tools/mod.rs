@@ -85,7 +85,8 @@ const PERCEIVE_TEXT: &str = "Looks at the computer and hands out refs. Call it b
 changed: an action needs a perception that is current, and refs (@f3/g7 a file, @m1/g7 a monitor, @w2/g7 a window; g7 is \
 the perception's generation) go stale with every change. Modes: `filesystem` lists files under `scope` with sizes and \
 content hashes, `git` reads the repository's state, `screen` takes a screenshot (an image block, with its scale) and \
-names the focused window. Whether you may look is policy too: a person may be asked, then the answer is \
+names the focused window, `process` lists what your commands have started, `shell` gives the workspace's variables and \
+your own commands so far, `full` is all of these that the policy allows without asking. Whether you may look is policy too: a person may be asked, then the answer is \
 `authorization_required`; call again with {session_id, escalation_id} alone.";
 
 const AFFORDANCES_TEXT: &str = "Lists the actions that the environment offers and the policy permits now, as \

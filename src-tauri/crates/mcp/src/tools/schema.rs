@@ -68,10 +68,9 @@ fn profile() -> Value {
 
 fn mode() -> Value {
     let names: Vec<_> = QueryMode::ALL.iter().map(|mode| mode.name()).collect();
-    let now: Vec<_> = QueryMode::SUPPORTED.iter().map(|mode| mode.name()).collect();
     json!({
         "type": "string", "enum": names, "default": "filesystem",
-        "description": format!("What to look at. In this version: {}.", now.join(", "))
+        "description": "What to look at; `full` is all of it that the policy allows without asking."
     })
 }
 
@@ -79,8 +78,8 @@ fn query() -> Map<String, Value> {
     let fields = json!({
         "session_id": session_id(),
         "mode": mode(),
-        "scope": {"type": "string", "minLength": 1, "description": "For `filesystem`: the folder to list. The workspace's root when absent."},
-        "depth": {"type": "integer", "minimum": 1, "maximum": 8, "default": 2, "description": "For `filesystem`: levels to descend."},
+        "scope": {"type": "string", "minLength": 1, "description": "For `filesystem` and `full`: the folder to list. The workspace's root when absent."},
+        "depth": {"type": "integer", "minimum": 1, "maximum": 8, "default": 2, "description": "For `filesystem` and `full`: levels to descend."},
         "profile": profile(),
     });
     match fields {

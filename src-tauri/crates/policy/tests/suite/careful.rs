@@ -18,7 +18,7 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
     use ActionType::{FileDelete, FileEdit, FileRead, FileWrite, ProcessSpawn, ScreenCapture, ShellExec};
     let policy = careful();
     let look = Operation::Perceive;
-    let table: [(Operation, Resource, (&str, &str)); 23] = [
+    let table: [(Operation, Resource, (&str, &str)); 24] = [
         (act(FileRead), path(true, false), ("allow", "read-files")),
         (act(FileRead), path(true, true), ("allow", "read-files")),
         (act(FileRead), path(false, false), ("deny", "outside-the-workspace")),
@@ -27,9 +27,10 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
         (look(QueryMode::Filesystem), folder(false), ("deny", "outside-the-workspace")),
         (look(QueryMode::Screen), screen(), ("ask", "see-the-screen")),
         (act(ScreenCapture), screen(), ("ask", "see-the-screen")),
-        (look(QueryMode::Full), folder(true), ("deny", "")),
-        (look(QueryMode::Process), folder(true), ("deny", "")),
-        (look(QueryMode::Shell), folder(true), ("deny", "")),
+        (look(QueryMode::Full), folder(true), ("allow", "look-around")),
+        (look(QueryMode::Full), folder(false), ("deny", "outside-the-workspace")),
+        (look(QueryMode::Process), folder(true), ("allow", "look-around")),
+        (look(QueryMode::Shell), folder(true), ("allow", "look-around")),
         (act(FileEdit), path(true, false), ("ask", "change-files")),
         (act(FileEdit), path(true, true), ("ask", "change-what-runs-later")),
         (act(FileEdit), path(false, false), ("deny", "outside-the-workspace")),

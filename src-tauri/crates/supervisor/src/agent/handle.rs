@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use bodyguard_protocol::ui::UiEventKind;
 use bodyguard_protocol::{
-    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Prediction, Provenance, QueryMode, SessionId,
-    TraceId, TraceOutcome, WorkspaceName,
+    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Prediction, Provenance, SessionId, TraceId,
+    TraceOutcome, WorkspaceName,
 };
 use bodyguard_trace::{Record, SessionBegan, WorkspaceRow};
 use serde_json::{Value, json};
@@ -189,9 +189,6 @@ impl AgentHandle {
     /// Whatever keeps the body from looking.
     pub async fn encode_state(&self, id: &SessionId, query: PerceptionQuery) -> Result<StateReply, Fault> {
         let session = self.core.session(&self.name, id)?;
-        if !QueryMode::SUPPORTED.contains(&query.mode) {
-            return Err(perceive::not_yet(query.mode));
-        }
         let state = self.core.stable(&session).await?;
         let provenance = Provenance::new("encode_state", self.core.now().wall, session.agent_id());
         Ok(StateReply { state_hash: state.fields.hash()?, state_profile: query.profile, provenance })

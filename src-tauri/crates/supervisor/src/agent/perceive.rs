@@ -18,6 +18,9 @@ use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
 use crate::session::Session;
 
+/// Commands that the history shows.
+const HISTORY: u32 = 50;
+
 pub(super) async fn perceive(
     core: &Arc<Core>,
     session: &Arc<Session>,
@@ -25,9 +28,6 @@ pub(super) async fn perceive(
 ) -> Result<PerceiveReply, Refusal> {
     core.refuse_if_stopped()?;
     let mut query = call.query;
-    if !QueryMode::SUPPORTED.contains(&query.mode) {
-        return Err(not_yet(query.mode).into());
-    }
     if !(1..=8).contains(&query.depth) {
         return Err(Fault::invalid("query.depth", "between 1 and 8").into());
     }
@@ -113,14 +113,14 @@ async fn look(
 ) -> Result<PerceiveReply, Fault> {
     core.revive(session).await?;
     let mode = query.mode;
-    let found = session.body().perceive(scope, query.clone()).await.inspect_err(|fault| session.note_fault(fault))?;
+    let found = gather(core, session, scope, &query).await?;
     let state_hash = found.state.fields.hash()?;
     let picture = match &found.image {
         Some(image) => Some(core.log.put_blob(image.bytes.clone()).await?),
         None => None,
     };
     // The title of a window is part of the screen: it comes back only where the screen may be seen.
-    let sees_screen = mode == QueryMode::Screen || {
+    let sees_screen = found.image.is_some() || {
         let screen = decide(core, session, QueryMode::Screen, None).await?;
         matches!(screen.verdict(), Verdict::Allow { .. })
     };
@@ -129,8 +129,8 @@ async fn look(
     let (observation, generation) = {
         let mut look = session.look();
         let mut found = found;
-        let Perception { state, entries, monitors, windows, .. } = &mut found;
-        let refs = look.perceive(state.clone(), entries, monitors, windows);
+        let Perception { state, entries, processes, monitors, windows, .. } = &mut found;
+        let refs = look.perceive(state.clone(), entries, processes, monitors, windows);
         look.last_active_at = now;
         look.state_hash = Some(state_hash.clone());
         if let Some(digest) = &picture {
@@ -164,6 +164,73 @@ async fn look(
     Ok(PerceiveReply { observation, image })
 }
 
+/// What one mode shows; for `full`, what every mode shows that the policy allows without asking, each
+/// within its own scope, so that what is denied doesn't come back by another way.
+async fn gather(
+    core: &Core,
+    session: &Session,
+    scope: ViewScope,
+    query: &PerceptionQuery,
+) -> Result<Perception, Fault> {
+    if query.mode != QueryMode::Full {
+        return see(core, session, scope, query.clone()).await;
+    }
+    let mut whole: Option<Perception> = None;
+    let mut left_out = Vec::new();
+    for mode in QueryMode::PARTS {
+        let decision = decide(core, session, mode, query.scope.as_deref()).await?;
+        let Some(scope) = decision.view_scope(&session.workspace.root) else {
+            left_out.push(mode.name());
+            continue;
+        };
+        match see(core, session, scope, PerceptionQuery { mode, ..query.clone() }).await {
+            Ok(part) => whole = Some(merged(whole, part)),
+            Err(fault) if fault.code == ErrorCode::NoDisplay => left_out.push(mode.name()),
+            Err(fault) => return Err(fault),
+        }
+    }
+    let nothing = || Fault::new(ErrorCode::DeniedByPolicy, "the policy allows none of what `full` is made of");
+    let mut whole = whole.ok_or_else(nothing)?;
+    if let Some(payload) = whole.payload.as_object_mut() {
+        payload.insert("left_out".to_owned(), json!(left_out));
+    }
+    Ok(whole)
+}
+
+async fn see(core: &Core, session: &Session, scope: ViewScope, query: PerceptionQuery) -> Result<Perception, Fault> {
+    let mode = query.mode;
+    let mut seen = session.body().perceive(scope, query).await.inspect_err(|fault| session.note_fault(fault))?;
+    if mode == QueryMode::Shell {
+        // The session's own commands, never a user's history file.
+        let history = core.log.reader().commands(&session.trace_id, HISTORY).await?;
+        if let Some(payload) = seen.payload.as_object_mut() {
+            let told = history.iter().map(|edge| {
+                json!({
+                    "edge_id": edge.edge_id,
+                    "command": edge.summary,
+                    "outcome_status": edge.outcome_status,
+                    "at": edge.at,
+                })
+            });
+            payload.insert("history".to_owned(), told.collect());
+        }
+    }
+    Ok(seen)
+}
+
+fn merged(whole: Option<Perception>, part: Perception) -> Perception {
+    let Some(mut whole) = whole else { return part };
+    if let (Some(fields), Value::Object(more)) = (whole.payload.as_object_mut(), part.payload) {
+        fields.extend(more);
+    }
+    whole.entries.extend(part.entries);
+    whole.processes.extend(part.processes);
+    whole.monitors.extend(part.monitors);
+    whole.windows.extend(part.windows);
+    whole.image = whole.image.or(part.image);
+    whole
+}
+
 /// The payload of OS-011 §6.2, and what the mode adds.
 fn payload(found: &Perception, sees_screen: bool) -> Value {
     let StableState { fields, focused_app, git } = &found.state;
@@ -180,6 +247,9 @@ fn payload(found: &Perception, sees_screen: bool) -> Value {
     if !found.entries.is_empty() {
         payload["entries"] = json!(found.entries);
     }
+    if !found.processes.is_empty() {
+        payload["processes"] = json!(found.processes);
+    }
     if !found.monitors.is_empty() {
         payload["monitors"] = json!(found.monitors);
         payload["windows"] = json!(found.windows);
@@ -190,15 +260,6 @@ fn payload(found: &Perception, sees_screen: bool) -> Value {
         }
     }
     payload
-}
-
-pub(super) fn not_yet(mode: QueryMode) -> Fault {
-    Fault::new(
-        ErrorCode::NotYetSupported,
-        format!("the query mode `{}` is part of OS-011, but not in this version", mode.name()),
-    )
-    .at("query.mode")
-    .hint("use filesystem, git or screen")
 }
 
 /// Opens an ask for a perception, or joins the one that waits for the very same.
@@ -307,7 +368,9 @@ fn view(
         QueryMode::Screen => "see your screen and the titles of its windows",
         QueryMode::Filesystem => "look through files",
         QueryMode::Git => "look at the repository",
-        QueryMode::Process | QueryMode::Shell | QueryMode::Full => "look at this computer",
+        QueryMode::Process => "see what its own commands have started",
+        QueryMode::Shell => "see the workspace's variables and its own commands",
+        QueryMode::Full => "see all that the policy allows it to see",
     };
     let why = match decision.verdict() {
         Verdict::Ask { why, .. } => why.clone(),

@@ -47,6 +47,24 @@ impl LogReader {
         .await
     }
 
+    /// The latest commands of a trace, oldest first: what was run and how it ended.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn commands(&self, trace_id: &TraceId, limit: u32) -> Result<Vec<EdgeSummary>, LogError> {
+        let trace_id = trace_id.clone();
+        self.read(move |conn| {
+            let sql = format!(
+                "{SELECT} WHERE e.trace_id = ?1 AND e.action_type = 'shell_exec' AND e.state != 'refused'
+                 ORDER BY e.edge_id DESC LIMIT ?2 OFFSET ?3"
+            );
+            let mut commands = page(conn, &sql, &trace_id, limit, 0)?;
+            commands.reverse();
+            Ok(commands)
+        })
+        .await
+    }
+
     /// The median of the milliseconds that the latest `examples` acts of a type took; none where there
     /// were none.
     ///

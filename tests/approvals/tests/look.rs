@@ -1,0 +1,61 @@
+//! Looking: every query mode shows what the policy allows, and nothing comes back by another way.
+
+use anyhow::Result;
+use approvals::{SOON, Scene, code};
+use harness::{Agent as _, ToolResult, wait_until};
+use serde_json::{Value, json};
+
+fn look(scene: &mut Scene, mode: &str) -> Result<ToolResult> {
+    scene.agent.call("body_os_perceive", json!({ "session_id": scene.session, "mode": mode, "wait_ms": 0 }))
+}
+
+fn commands(seen: &ToolResult) -> Vec<String> {
+    let listed = seen.at("/payload/processes").as_array().cloned().unwrap_or_default();
+    listed.iter().map(|process| process["command"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn r4_r23_the_shell_and_process_views_show_the_session_s_own_and_nothing_else() -> Result<()> {
+    let mut scene = Scene::start()?;
+    assert_eq!(look(&mut scene, "shell")?.at("/payload/history"), json!([]));
+    let running = json!({ "type": "shell_exec", "target": scene.root(),
+        "params": { "command": "touch begun; sleep 8.25; exit 3" } });
+    let call = scene.begin_act(running)?;
+    scene.person.approve(SOON)?;
+    wait_until("it runs", SOON, || scene.exists("begun"))?;
+    let seen = look(&mut scene, "process")?;
+    assert!(commands(&seen).iter().any(|command| command == "sleep 8.25"), "{}", seen.text);
+    let foreign =
+        commands(&seen).into_iter().find(|command| command.contains("bodyguard") || command.contains("Xtigervnc"));
+    assert_eq!(foreign, None, "only what the session started");
+    let done = scene.end_act(call)?;
+    assert_eq!(done.text_at("/outcome_status"), "failure", "{}", done.text);
+
+    assert_eq!(commands(&look(&mut scene, "process")?), Vec::<String>::new(), "what ended is gone");
+    let history = look(&mut scene, "shell")?.at("/payload/history");
+    assert_eq!(history[0]["command"], "touch begun; sleep 8.25; exit 3");
+    assert_eq!((&history[0]["outcome_status"], history[1].is_null()), (&json!("failure"), true));
+    Ok(())
+}
+
+#[test]
+fn r4_r5_full_shows_what_is_allowed_unasked_and_names_the_rest() -> Result<()> {
+    let mut scene = Scene::start()?;
+    scene.workspace.write("notes.md", "one\n")?;
+    assert_eq!(code(&look(&mut scene, "screen")?), "authorization_required", "the screen is asked about");
+    let full = look(&mut scene, "full")?;
+    assert!(!full.is_error, "{}", full.text);
+    let payload = full.at("/payload");
+    assert!(
+        payload["entries"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|e| e["path"].as_str().is_some_and(|p| p.ends_with("notes.md"))))
+    );
+    assert!(payload["history"].is_array() && payload["env"].is_object(), "{payload}");
+    assert_eq!(payload["left_out"], json!(["screen"]));
+    for part in ["monitors", "windows"] {
+        assert_eq!(payload.get(part), None, "a screen that is asked about doesn't come back through `full`");
+    }
+    assert_eq!(payload["focused_window"], Value::Null);
+    Ok(())
+}
