@@ -5,6 +5,7 @@ mod doctor;
 mod init;
 mod mcp;
 mod output;
+mod published;
 mod trace;
 mod verify;
 
@@ -51,6 +52,10 @@ enum Command {
     Trace(trace::Arguments),
     /// Checks that the log, or an exported trace, is whole, in order and signed by a known key
     Verify(verify::Arguments),
+    /// Prints the capability contract that this body keeps
+    Contract,
+    /// Prints the JSON Schema of what goes in or out
+    Schema(published::SchemaArguments),
     /// Makes a data folder where there is none, for tests and demos
     Init(init::Arguments),
 }
@@ -87,6 +92,8 @@ fn dispatch(command: Option<Command>, data: &Path, guards: Guards) -> Result<Exi
         Some(Command::Doctor(arguments)) => doctor::run(data, &arguments),
         Some(Command::Trace(arguments)) => trace::run(data, &arguments),
         Some(Command::Verify(arguments)) => verify::run(data, &arguments),
+        Some(Command::Contract) => published::show_contract(),
+        Some(Command::Schema(arguments)) => published::show_schema(&arguments),
         Some(Command::Init(arguments)) => init::run(data, arguments),
     }
 }
@@ -146,7 +153,7 @@ mod tests {
     #[test]
     fn no_command_approves() {
         let commands: Vec<_> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
-        assert_eq!(commands, ["mcp", "doctor", "trace", "verify", "init"]);
+        assert_eq!(commands, ["mcp", "doctor", "trace", "verify", "contract", "schema", "init"]);
     }
 
     #[test]

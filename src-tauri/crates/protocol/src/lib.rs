@@ -15,6 +15,7 @@ mod fault;
 mod ids;
 mod observation;
 mod outcome;
+pub mod published;
 mod query;
 mod reference;
 mod state;

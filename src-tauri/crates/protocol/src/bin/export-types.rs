@@ -1,13 +1,16 @@
-//! Writes the window's TypeScript types to `ui/src/rpc/generated.ts`, or with `--check` says
-//! whether that file is current.
+//! Writes what is generated from this crate: the window's TypeScript types to
+//! `ui/src/rpc/generated.ts`, JSON Schemas and the contract to `schemas/`. With `--check` says whether
+//! these files are current.
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use bodyguard_protocol::published;
 use bodyguard_protocol::ui::{UiEvent, UiReply, UiRequest};
+use serde_json::Value;
 use ts_rs::{Config, TS, TypeVisitor};
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/rpc/generated.ts");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
 #[derive(Default)]
 struct Declarations(std::collections::BTreeMap<String, String>);
@@ -36,35 +39,47 @@ impl TypeVisitor for Declarations {
     }
 }
 
-fn main() -> ExitCode {
+fn types() -> String {
     let mut declarations = Declarations::default();
     declarations.add::<UiRequest>();
     declarations.add::<UiReply>();
     declarations.add::<UiEvent>();
     let body: Vec<String> = declarations.0.into_values().collect();
-    let text = format!(
-        "// Generated from the crate bodyguard-protocol by `export-types`; don't edit.\n\n{}\n",
-        body.join("\n\n")
+    let head = "// Generated from the crate bodyguard-protocol by `export-types`; don't edit.";
+    format!("{head}\n\n{}\n", body.join("\n\n"))
+}
+
+/// Every generated file, by its path from the root of the repository.
+fn files() -> Vec<(String, String)> {
+    let pretty = |value: &Value| format!("{value:#}\n");
+    let mut files = vec![
+        ("ui/src/rpc/generated.ts".to_owned(), types()),
+        ("schemas/body.os.contract.json".to_owned(), pretty(&published::contract())),
+    ];
+    files.extend(
+        published::SCHEMAS.iter().map(|(name, schema)| (format!("schemas/{name}.schema.json"), pretty(&schema()))),
     );
-    let file = Path::new(FILE);
-    let current = std::fs::read_to_string(file).is_ok_and(|old| old == text);
+    files
+}
+
+fn main() -> ExitCode {
     let check_only = std::env::args().any(|arg| arg == "--check");
-    match (current, check_only) {
-        (true, _) => ExitCode::SUCCESS,
-        (false, true) => {
-            eprintln!(
-                "ui/src/rpc/generated.ts is not current: run `cargo run -p bodyguard-protocol --bin export-types`"
-            );
-            ExitCode::FAILURE
+    let mut result = ExitCode::SUCCESS;
+    for (name, text) in files() {
+        let file = Path::new(ROOT).join(&name);
+        if std::fs::read_to_string(&file).is_ok_and(|old| old == text) {
+            continue;
         }
-        (false, false) => {
-            match file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(file, text)) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("can't write {FILE}: {error}");
-                    ExitCode::FAILURE
-                }
-            }
+        let written = if check_only {
+            Err("it is not current: run `cargo run -p bodyguard-protocol --bin export-types`".to_owned())
+        } else {
+            let folder = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            folder.and_then(|()| std::fs::write(&file, text)).map_err(|error| error.to_string())
+        };
+        if let Err(why) = written {
+            eprintln!("{name}: {why}");
+            result = ExitCode::FAILURE;
         }
     }
+    result
 }
