@@ -271,7 +271,7 @@ value: string, };
 /**
  * A change to what agents may do or to who counts as present.
  */
-export type Change = { "change": "add_agent", name: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "assign_workspaces", agent: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "remove_agent", agent: AgentName, } | { "change": "add_workspace", name: WorkspaceName, root: string, } | { "change": "enrol_device", device: string, } | { "change": "remove_device", device: string, } | { "change": "resume" } | { "change": "set_phrase", phrase: string, };
+export type Change = { "change": "add_agent", name: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "assign_workspaces", agent: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "remove_agent", agent: AgentName, } | { "change": "add_workspace", name: WorkspaceName, root: string, } | { "change": "enrol_device", device: string, } | { "change": "remove_device", device: string, } | { "change": "use_policy", workspace: WorkspaceName, digest: Digest, } | { "change": "resume" } | { "change": "set_phrase", phrase: string, };
 
 /**
  * How a check stands.
@@ -799,7 +799,11 @@ digest: Digest,
 /**
  * Why the file's present text isn't in force, with file and line; the one before stays.
  */
-error?: string, };
+error?: string, 
+/**
+ * The digest of the file's present text, where that would permit more and waits for the person.
+ */
+waiting?: Digest, };
 
 /**
  * How it was shown that a person, or a policy a person chose, said yes.

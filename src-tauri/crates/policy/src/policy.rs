@@ -30,6 +30,9 @@ pub struct Policy {
 struct Rule {
     id: String,
     ask: Option<String>,
+    effect: Effect,
+    /// The rule without its annotations.
+    body: serde_json::Value,
 }
 
 impl Policy {
@@ -69,6 +72,24 @@ impl Policy {
     /// The digest of the text.
     pub const fn digest(&self) -> &Digest {
         &self.digest
+    }
+
+    /// Whether this permits nothing that `old` didn't, and nothing without asking that `old` asked
+    /// about: it has no permit that `old` hasn't, and every forbid of it. What this can't tell counts as
+    /// wider.
+    pub fn narrows(&self, old: &Self) -> bool {
+        let new_permits = self.meanings(Effect::Permit);
+        let old_permits = old.meanings(Effect::Permit);
+        let new_forbids = self.meanings(Effect::Forbid);
+        let old_forbids = old.meanings(Effect::Forbid);
+        new_permits.iter().all(|rule| old_permits.contains(rule))
+            && old_forbids.iter().all(|rule| new_forbids.contains(rule))
+    }
+
+    /// What the rules of one effect do, whatever they are called and however they say why they ask.
+    fn meanings(&self, effect: Effect) -> Vec<(bool, &serde_json::Value)> {
+        let rules = self.rules.iter().filter(|rule| rule.effect == effect);
+        rules.map(|rule| (rule.ask.is_some(), &rule.body)).collect()
     }
 
     /// Decides a request. A request that fits no action of the schema, and a rule that can't be
@@ -143,7 +164,14 @@ impl Rule {
             (Some(_), Effect::Forbid) => {
                 Err(source.error(statement.annotation("ask"), "@ask belongs on a permit; a forbid never asks"))
             }
-            (ask, _) => Ok(Self { id: id.to_owned(), ask: ask.map(str::to_owned) }),
+            (ask, effect) => {
+                let unreadable = |why: String| source.error(statement.start(), why);
+                let mut body = policy.to_json().map_err(|e| unreadable(format!("the rule can't be compared: {e}")))?;
+                if let Some(fields) = body.as_object_mut() {
+                    fields.remove("annotations");
+                }
+                Ok(Self { id: id.to_owned(), ask: ask.map(str::to_owned), effect, body })
+            }
         }
     }
 }

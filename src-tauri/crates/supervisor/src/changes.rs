@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use bodyguard_policy::EnrolledDevices;
-use bodyguard_protocol::ui::{Change, Fact, UiEventKind};
+use bodyguard_protocol::ui::{Change, Content, Fact, UiEventKind};
 use bodyguard_protocol::{AskId, ErrorCode, Fault, TraceOutcome, WorkspaceName, escape_line};
 use bodyguard_trace::{AgentRow, ChangeNote, DeviceRow, Record, SettingChange, Stopped, WorkspaceBody};
 
@@ -56,6 +56,10 @@ pub(crate) async fn check(core: &Core, change: &Change) -> Result<(), Fault> {
             }
             find_device(core, device).await.map(drop)
         }
+        Change::UsePolicy { workspace, digest } => {
+            known_workspaces(core, std::slice::from_ref(workspace)).await?;
+            core.policies.waiting(&core.log, workspace, digest).await.map(drop)
+        }
         Change::Resume => match core.is_stopped() {
             true => Ok(()),
             false => Err(Fault::invalid("change", "nothing is stopped")),
@@ -81,6 +85,7 @@ pub(crate) fn headline(change: &Change) -> String {
         Change::AddWorkspace { name, .. } => format!("Make the workspace {name}"),
         Change::EnrolDevice { device } => format!("Count the input device “{}” as yours", escape_line(device)),
         Change::RemoveDevice { device } => format!("No longer count “{}” as yours", escape_line(device)),
+        Change::UsePolicy { workspace, .. } => format!("Use the changed policy of {workspace}"),
         Change::Resume => "Let agents go on".into(),
         Change::SetPhrase { .. } => "Change the phrase on the decision bar".into(),
     }
@@ -111,9 +116,23 @@ pub(crate) async fn facts(core: &Core, change: &Change) -> Vec<Fact> {
             vec![fact("Device", device), fact("What it means", "Its clicks and keys can approve")]
         }
         Change::SetPhrase { phrase } => vec![fact("New phrase", phrase)],
+        Change::UsePolicy { workspace, .. } => vec![
+            fact("File", &core.policies.file(workspace).display().to_string()),
+            fact("What it means", "What it permits happens without a question, or is asked, as it says"),
+        ],
         Change::Resume => vec![fact("What it means", "Agents may begin sessions, ask and act again")],
         Change::RemoveAgent { .. } | Change::RemoveDevice { .. } => Vec::new(),
     }
+}
+
+/// The exact content of a change, where it has one.
+///
+/// # Errors
+/// `too_long_to_review` where it can't be shown whole.
+pub(crate) async fn contents(core: &Core, change: &Change) -> Result<Vec<Content>, Fault> {
+    let Change::UsePolicy { workspace, digest } = change else { return Ok(Vec::new()) };
+    let (old, new, _) = core.policies.waiting(&core.log, workspace, digest).await?;
+    crate::agent::reviewable_diff(&core.policies.file(workspace).display().to_string(), &old, &new)
 }
 
 /// Makes the change. `ask` and `device` say who decided it.
@@ -165,6 +184,7 @@ pub(crate) async fn apply(
             let row = find_device(core, device).await?;
             set(SettingChange::Device(DeviceRow { enrolled, ..row })).await?;
         }
+        Change::UsePolicy { workspace, digest } => core.policies.accept(&core.log, workspace, digest).await?,
         Change::Resume => {
             let record = Stopped { by: core.keys.person().to_owned(), way: device.clone().unwrap_or_default() };
             core.log.append(Record::Resumed(record)).await?;

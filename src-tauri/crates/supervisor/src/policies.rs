@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bodyguard_policy::{Policy, template};
 use bodyguard_protocol::ui::PolicyView;
-use bodyguard_protocol::{ErrorCode, Fault, WorkspaceName};
+use bodyguard_protocol::{Digest, ErrorCode, Fault, WorkspaceName};
 use bodyguard_trace::{Log, PolicyLoaded, Record};
 
-/// Compiled policies by workspace. A file is read again whenever a decision is due, so narrowing it
-/// takes effect at once; a text with an error changes nothing, and the one before stays in force.
+/// Compiled policies by workspace. A file is read again whenever a decision is due. A text that only
+/// narrows takes effect at once; one that could permit more waits for the person, and one with an error
+/// changes nothing: the one before stays in force.
 pub(crate) struct Policies {
     folder: PathBuf,
     loaded: Mutex<HashMap<WorkspaceName, Loaded>>,
@@ -20,7 +21,16 @@ pub(crate) struct Policies {
 struct Loaded {
     text: String,
     policy: Arc<Policy>,
-    error: Option<String>,
+    problem: Option<Problem>,
+}
+
+/// Why the file's present text isn't in force.
+#[derive(Clone, PartialEq)]
+enum Problem {
+    /// It isn't a policy; with the place.
+    Error(String),
+    /// It could permit more.
+    Wider(Digest),
 }
 
 impl Policies {
@@ -57,59 +67,93 @@ impl Policies {
         let known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(workspace).cloned();
         if let (Ok(text), Some(known)) = (&text, &known)
             && known.text == *text
+            && known.problem.is_none()
         {
             return Ok(Arc::clone(&known.policy));
         }
-        let name = file.display().to_string();
-        let parsed = text.map_err(|error| format!("{name}: {error}")).and_then(|text| {
-            let policy = Policy::parse(&name, &text).map_err(|error| error.to_string())?;
-            Ok((text, Arc::new(policy)))
-        });
-        match parsed {
-            Ok((text, policy)) => {
-                if log.reader().last_policy(workspace).await?.as_ref() != Some(&text) {
-                    let digest = policy.digest().clone();
-                    let loaded = PolicyLoaded { workspace: workspace.clone(), digest, text: text.clone() };
-                    log.append(Record::PolicyLoaded(loaded)).await?;
-                }
-                self.remember(workspace, Loaded { text, policy: Arc::clone(&policy), error: None });
-                Ok(policy)
-            }
-            Err(error) => self.keep_old(log, workspace, known, error).await,
-        }
-    }
-
-    /// The last good text: of this run, else of the log.
-    async fn keep_old(
-        &self,
-        log: &Log,
-        workspace: &WorkspaceName,
-        known: Option<Loaded>,
-        error: String,
-    ) -> Result<Arc<Policy>, Fault> {
         let mut old = match known {
             Some(known) => known,
-            None => {
-                let recorded = log.reader().last_policy(workspace).await?;
-                let policy =
-                    recorded.and_then(|text| Policy::parse("the last good text", &text).ok().map(|p| (text, p)));
-                let Some((text, policy)) = policy else {
-                    tracing::error!(%workspace, error, "no policy can be read; everything is denied");
-                    return Err(Fault::new(
-                        ErrorCode::DeniedByPolicy,
-                        "the workspace's policy can't be read, so nothing is permitted",
-                    ));
-                };
-                Loaded { text, policy: Arc::new(policy), error: None }
-            }
+            None => self.recorded(log, workspace).await?,
         };
-        if old.error.as_ref() != Some(&error) {
-            tracing::error!(%workspace, error, "the policy has an error; the one before stays in force");
+        let parsed = text.map_err(|error| format!("{}: {error}", file.display())).and_then(|text| {
+            let policy = Policy::parse(&file.display().to_string(), &text).map_err(|error| error.to_string())?;
+            Ok((text, policy))
+        });
+        let problem = match parsed {
+            Ok((text, policy)) if policy.narrows(&old.policy) => {
+                return self.put_in_force(log, workspace, text, policy).await;
+            }
+            Ok((_, policy)) => Problem::Wider(policy.digest().clone()),
+            Err(error) => Problem::Error(error),
+        };
+        if old.problem.as_ref() != Some(&problem) {
+            match &problem {
+                Problem::Error(error) => tracing::error!(%workspace, error, "the policy before stays in force"),
+                Problem::Wider(_) => tracing::warn!(%workspace, "a policy that permits more waits for the person"),
+            }
         }
-        old.error = Some(error);
+        old.problem = Some(problem);
         let policy = Arc::clone(&old.policy);
         self.remember(workspace, old);
         Ok(policy)
+    }
+
+    /// The text that the log says is in force; for a workspace that never had one, the template.
+    async fn recorded(&self, log: &Log, workspace: &WorkspaceName) -> Result<Loaded, Fault> {
+        let text = log.reader().last_policy(workspace).await?.unwrap_or_else(|| template::CAREFUL.to_owned());
+        let policy = Policy::parse("the last good text", &text).map_err(|error| {
+            tracing::error!(%workspace, %error, "no policy can be read; everything is denied");
+            Fault::new(ErrorCode::DeniedByPolicy, "the workspace's policy can't be read, so nothing is permitted")
+        })?;
+        Ok(Loaded { text, policy: Arc::new(policy), problem: None })
+    }
+
+    async fn put_in_force(
+        &self,
+        log: &Log,
+        workspace: &WorkspaceName,
+        text: String,
+        policy: Policy,
+    ) -> Result<Arc<Policy>, Fault> {
+        if log.reader().last_policy(workspace).await?.as_ref() != Some(&text) {
+            let digest = policy.digest().clone();
+            let loaded = PolicyLoaded { workspace: workspace.clone(), digest, text: text.clone() };
+            log.append(Record::PolicyLoaded(loaded)).await?;
+        }
+        let policy = Arc::new(policy);
+        self.remember(workspace, Loaded { text, policy: Arc::clone(&policy), problem: None });
+        Ok(policy)
+    }
+
+    /// The file's text, if it is still the one that is meant, beside the text in force.
+    ///
+    /// # Errors
+    /// `state_changed` where the file has another text by now; `invalid_argument` where it has an error.
+    pub(crate) async fn waiting(
+        &self,
+        log: &Log,
+        workspace: &WorkspaceName,
+        digest: &Digest,
+    ) -> Result<(String, String, Policy), Fault> {
+        let file = self.file(workspace);
+        let text = std::fs::read_to_string(&file).map_err(|error| Fault::invalid("workspace", error.to_string()))?;
+        let policy = Policy::parse(&file.display().to_string(), &text)?;
+        if policy.digest() != digest {
+            return Err(Fault::new(ErrorCode::StateChanged, "the policy file was changed meanwhile"));
+        }
+        self.current(log, workspace).await?;
+        let known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(workspace).cloned();
+        let old = known.map(|known| known.text).unwrap_or_default();
+        Ok((old, text, policy))
+    }
+
+    /// Puts the file's text in force, after a person said yes to exactly this text.
+    ///
+    /// # Errors
+    /// As [`Self::waiting`]; storage errors.
+    pub(crate) async fn accept(&self, log: &Log, workspace: &WorkspaceName, digest: &Digest) -> Result<(), Fault> {
+        let (_, text, policy) = self.waiting(log, workspace, digest).await?;
+        self.put_in_force(log, workspace, text, policy).await.map(drop)
     }
 
     fn remember(&self, workspace: &WorkspaceName, loaded: Loaded) {
@@ -121,15 +165,15 @@ impl Policies {
         let file = self.file(workspace).display().to_string();
         match self.current(log, workspace).await {
             Ok(policy) => {
-                let error = self
-                    .loaded
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get(workspace)
-                    .and_then(|loaded| loaded.error.clone());
-                PolicyView { file, digest: policy.digest().clone(), error }
+                let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+                let (error, waiting) = match loaded.get(workspace).and_then(|loaded| loaded.problem.clone()) {
+                    Some(Problem::Error(error)) => (Some(error), None),
+                    Some(Problem::Wider(digest)) => (None, Some(digest)),
+                    None => (None, None),
+                };
+                PolicyView { file, digest: policy.digest().clone(), error, waiting }
             }
-            Err(fault) => PolicyView { file, digest: bodyguard_protocol::Digest::of(b""), error: Some(fault.message) },
+            Err(fault) => PolicyView { file, digest: Digest::of(b""), error: Some(fault.message), waiting: None },
         }
     }
 }

@@ -7,4 +7,5 @@ mod deciding;
 mod errors;
 mod issuing;
 mod keys;
+mod narrowing;
 mod presence;

@@ -72,6 +72,8 @@ pub enum Change {
     EnrolDevice { device: String },
     /// No longer counts it. Narrows.
     RemoveDevice { device: String },
+    /// Puts the present text of a workspace's policy file in force, if it still has this digest.
+    UsePolicy { workspace: WorkspaceName, digest: Digest },
     /// Lets agents go on after a stop.
     Resume,
     /// Another phrase on the decision bar.

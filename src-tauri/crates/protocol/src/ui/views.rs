@@ -390,6 +390,10 @@ pub struct PolicyView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub error: Option<String>,
+    /// The digest of the file's present text, where that would permit more and waits for the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub waiting: Option<Digest>,
 }
 
 /// How to connect an agent; holds no secret.

@@ -10,6 +10,7 @@ mod review;
 mod types;
 
 pub use handle::{AgentHandle, ConnectionGuard};
+pub(crate) use review::reviewable_diff;
 pub use types::{
     ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal, SessionInfo, StateReply,
     Waiting,

@@ -113,7 +113,7 @@ pub(crate) async fn open_change(core: &Arc<Core>, change: Change) -> Result<AskI
         headline: changes::headline(&change),
         requester: "you".into(),
         session_id: None,
-        contents: Vec::new(),
+        contents: changes::contents(core, &change).await?,
         facts: changes::facts(core, &change).await,
         warnings: Vec::new(),
         agent_words: None,

@@ -23,6 +23,11 @@ pub(super) fn contents(params: &Params, review: &Review) -> Result<Vec<Content>,
     }
 }
 
+/// Two texts side by side, if the difference isn't too long to be read.
+pub(crate) fn reviewable_diff(path: &str, before: &str, after: &str) -> Result<Vec<Content>, Fault> {
+    reviewable(diff(path, before, after, before.len() as u64, after.len() as u64))
+}
+
 /// One content, if it isn't too long to be read.
 fn reviewable(content: Content) -> Result<Vec<Content>, Fault> {
     let shown: usize = match &content {

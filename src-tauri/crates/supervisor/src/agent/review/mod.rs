@@ -12,6 +12,7 @@ use bodyguard_protocol::{AskId, Fault, Params, Timestamp, escape_line, escape_te
 use super::admission::Admitted;
 use crate::session::Session;
 use contents::contents;
+pub(crate) use contents::reviewable_diff;
 use warnings::warnings;
 
 /// Characters of a command that still fit a headline.
