@@ -43,6 +43,7 @@ run_app() { # APP ARGS…
   need_desktop
   rust_bins "${bins[@]}" --bin virtual-desktop
   say "there is no display here: the app gets a virtual one; end it with Ctrl+C"
+  say "its data folder, for bodyguard's --data: $(state_home)/data"
   on_virtual_desktop "$(state_home)/desktop-home" -- \
     "$TARGET/debug/bodyguard" --data "$(state_home)/data" "$@"
 }

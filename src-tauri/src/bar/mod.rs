@@ -214,7 +214,7 @@ impl Bar {
     fn show_standing(&self, armed: bool, waiting: Option<&str>, says: Option<&str>) {
         let note = self.note.borrow();
         let waits = waiting.map(|reason| format!("Approve waits: {reason}"));
-        let ready = armed.then(|| "Approve with a click, Space or Alt+A. Deny with a click or Alt+D.".to_owned());
+        let ready = armed.then(|| "Approve with a click or Alt+A. Deny with a click or Alt+D.".to_owned());
         let text = says.map(str::to_owned).or_else(|| note.clone()).or(waits).or(ready);
         Widgets::say(&self.widgets.status, text.as_deref());
         self.widgets.set_armed(armed);

@@ -32,6 +32,8 @@ impl Widgets {
         facts.pack_start(&phrase, false, false, 0);
 
         let (deny, approve) = (button("Deny", "deny"), button("Approve", "approve"));
+        // A click that comes too early must not leave the focus there for a later Space.
+        approve.set_focus_on_click(false);
         let buttons = gtk::Box::new(Orientation::Horizontal, 10);
         let reason = reason();
         buttons.pack_start(&reason, true, true, 0);

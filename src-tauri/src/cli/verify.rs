@@ -29,6 +29,9 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+const PROVES_EXPORT: &str = "It doesn't prove that the file holds the whole trace: records that nothing else in it depends \
+on could have been left out. The log that it came from shows that.";
+
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -51,7 +54,7 @@ struct Report {
     /// Whether the keys were given, or taken from the same folder as what they are to prove.
     keys_given: bool,
     problems: Vec<String>,
-    proves: &'static str,
+    proves: String,
 }
 
 pub(super) fn run(data: &Path, arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -103,13 +106,17 @@ async fn log(data: &Path, given: Option<KeyList>) -> Result<Report, Failure> {
         keys: ids,
         keys_given,
         problems: found.problems.into_iter().map(|problem| problem.text).collect(),
-        proves: PROVES,
+        proves: PROVES.to_owned(),
     })
 }
 
 async fn exported(data: &Path, file: &Path, given: Option<KeyList>) -> Result<Report, Failure> {
     let missing = |error: std::io::Error| Failure::unavailable(format!("{}: {error}", path(file)));
-    if std::fs::metadata(file).map_err(missing)?.len() > MAX_FILE {
+    let about = std::fs::metadata(file).map_err(missing)?;
+    if !about.is_file() {
+        return Err(Failure::problem(format!("{} isn't a file", path(file))));
+    }
+    if about.len() > MAX_FILE {
         return Err(Failure::problem(format!("{} is too large for an exported trace", path(file))));
     }
     let bytes = std::fs::read(file).map_err(missing)?;
@@ -133,7 +140,7 @@ async fn exported(data: &Path, file: &Path, given: Option<KeyList>) -> Result<Re
         keys: ids,
         keys_given,
         problems: found.problems,
-        proves: PROVES,
+        proves: format!("{PROVES} {PROVES_EXPORT}"),
     })
 }
 
@@ -168,6 +175,8 @@ fn text(report: &Report) -> String {
     lines
         .extend(report.problems.iter().map(|problem| format!("PROBLEM: {}", bodyguard_protocol::escape_line(problem))));
     lines.push(if report.ok { "everything holds".to_owned() } else { "IT DOES NOT HOLD".to_owned() });
-    lines.push(report.proves.to_owned());
+    if report.ok {
+        lines.push(report.proves.clone());
+    }
     lines.join("\n") + "\n"
 }

@@ -59,3 +59,20 @@ fn r4_r5_full_shows_what_is_allowed_unasked_and_names_the_rest() -> Result<()> {
     assert_eq!(payload["focused_window"], Value::Null);
     Ok(())
 }
+
+#[test]
+fn a_session_that_was_left_alone_makes_room_for_another_and_ends_its_body() -> Result<()> {
+    let mut scene = Scene::start()?;
+    let more = |scene: &mut Scene| scene.agent.call("body_os_ensure_session", json!({ "goal": "another" }));
+    for _ in 1..16 {
+        assert!(!more(&mut scene)?.is_error);
+    }
+    assert_eq!(code(&more(&mut scene)?), "budget_exceeded", "none was left alone yet");
+    std::thread::sleep(std::time::Duration::from_secs(61));
+    // The first one is used again, so another is the oldest.
+    assert!(!scene.perceive()?.is_error);
+    assert!(!more(&mut scene)?.is_error);
+    assert!(!scene.perceive()?.is_error, "the one in use stays");
+    wait_until("its body ended", SOON, || scene.app.body_host_pids().len() == 16)?;
+    Ok(())
+}

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use approvals::{SOON, Scene, code, records};
-use harness::{Agent as _, ToolResult, wait_until};
+use harness::{ToolResult, wait_until};
 use serde_json::json;
 use std::path::PathBuf;
 

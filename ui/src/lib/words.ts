@@ -31,7 +31,11 @@ const ASK: Record<AskState, Worded> = {
   },
   claimed: { word: "Approved", tone: "ok", means: "You said yes, and it is about to run." },
   executing: { word: "Running", tone: "accent", means: "You said yes, and it runs now." },
-  done: { word: "Done", tone: "ok", means: "You said yes, and it ran. The trace has the outcome." },
+  done: {
+    word: "Done",
+    tone: "ok",
+    means: "You said yes, and it was carried out. The trace has the outcome.",
+  },
   interrupted: {
     word: "Interrupted",
     tone: "warn",

@@ -31,8 +31,8 @@ struct Rule {
     id: String,
     ask: Option<String>,
     effect: Effect,
-    /// The rule without its annotations.
-    body: serde_json::Value,
+    /// The rule without its annotations, letter for letter.
+    body: String,
 }
 
 impl Policy {
@@ -87,9 +87,9 @@ impl Policy {
     }
 
     /// What the rules of one effect do, whatever they are called and however they say why they ask.
-    fn meanings(&self, effect: Effect) -> Vec<(bool, &serde_json::Value)> {
+    fn meanings(&self, effect: Effect) -> Vec<(bool, &str)> {
         let rules = self.rules.iter().filter(|rule| rule.effect == effect);
-        rules.map(|rule| (rule.ask.is_some(), &rule.body)).collect()
+        rules.map(|rule| (rule.ask.is_some(), rule.body.as_str())).collect()
     }
 
     /// Decides a request. A request that fits no action of the schema, and a rule that can't be
@@ -165,11 +165,7 @@ impl Rule {
                 Err(source.error(statement.annotation("ask"), "@ask belongs on a permit; a forbid never asks"))
             }
             (ask, effect) => {
-                let unreadable = |why: String| source.error(statement.start(), why);
-                let mut body = policy.to_json().map_err(|e| unreadable(format!("the rule can't be compared: {e}")))?;
-                if let Some(fields) = body.as_object_mut() {
-                    fields.remove("annotations");
-                }
+                let body = source.body(statement).to_owned();
                 Ok(Self { id: id.to_owned(), ask: ask.map(str::to_owned), effect, body })
             }
         }

@@ -28,6 +28,8 @@ pub(crate) struct Statement {
     start: usize,
     /// Where its semicolon stands; the text's end where it has none.
     end: usize,
+    /// Where what comes after the annotations begins.
+    body: Option<usize>,
     annotations: Vec<(String, usize)>,
     /// Brackets open, and `if`s so far, which nest without brackets.
     depth: usize,
@@ -80,6 +82,11 @@ impl<'a> Source<'a> {
     /// The rule of a number, from 0.
     pub(crate) fn statement(&self, number: usize) -> Statement {
         self.statements.get(number).cloned().unwrap_or_default()
+    }
+
+    /// A rule without its annotations, letter for letter.
+    pub(crate) fn body(&self, statement: &Statement) -> &'a str {
+        statement.body.and_then(|from| self.text.get(from..statement.end)).unwrap_or_default()
     }
 
     /// An error at a byte offset.
@@ -140,8 +147,11 @@ fn statements(text: &str) -> Vec<Statement> {
                 if word == "if" {
                     statement.nest(at);
                 }
-                if let Some(at) = annotation.take() {
-                    statement.annotations.push((word, at));
+                match annotation.take() {
+                    Some(at) => statement.annotations.push((word, at)),
+                    None => {
+                        statement.body.get_or_insert(at);
+                    }
                 }
             }
             _ => {}

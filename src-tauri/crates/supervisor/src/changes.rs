@@ -101,7 +101,7 @@ pub(crate) async fn facts(core: &Core, change: &Change) -> Vec<Fact> {
     match change {
         Change::AddAgent { workspaces, .. } => vec![
             fact("Workspaces", &list(workspaces)),
-            fact("What it means", "It may read in these workspaces, and ask you for everything else"),
+            fact("What it means", "It may read in these workspaces, and ask you for what their policies say"),
         ],
         Change::AssignWorkspaces { agent, workspaces } => {
             let before = find_agent(core, agent).await.map(|row| list(&row.workspaces)).unwrap_or_default();
@@ -110,7 +110,10 @@ pub(crate) async fn facts(core: &Core, change: &Change) -> Vec<Fact> {
         Change::AddWorkspace { root, .. } => vec![
             fact("Folder", root),
             fact("Desktop", "yours: pictures of the screen show what you see, and each is asked"),
-            fact("Policy", "careful: reads inside are allowed, everything else is asked"),
+            fact(
+                "Policy",
+                "careful: reads inside are allowed, changes, commands and your screen are asked, the rest is refused",
+            ),
         ],
         Change::EnrolDevice { device } => {
             vec![fact("Device", device), fact("What it means", "Its clicks and keys can approve")]

@@ -50,6 +50,9 @@ pub(crate) struct Core {
     stopped: AtomicBool,
 }
 
+/// How long a session of an agent that isn't connected is kept.
+const ABANDONED_MS: i64 = 30 * 60 * 1000;
+
 /// The connections of one agent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Connections {
@@ -172,6 +175,26 @@ impl Core {
         self.sessions.write().unwrap_or_else(PoisonError::into_inner).insert(session.id.clone(), session);
     }
 
+    /// Whether nothing of a session waits or runs.
+    pub(crate) fn is_idle(&self, session: &Session) -> bool {
+        self.pendings.of_session(&session.id).iter().all(|ask| ask.is_finished())
+    }
+
+    /// Ends sessions that were left alone by agents that are no longer connected.
+    pub(crate) async fn end_abandoned(&self) {
+        let now = self.now().wall.millis();
+        for session in self.all_sessions().into_iter().filter(|session| session.is_running()) {
+            let connected = {
+                let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+                connections.get(&session.agent).is_some_and(|connections| connections.open > 0)
+            };
+            let last = session.look().last_active_at.millis();
+            if !connected && now.saturating_sub(last) >= ABANDONED_MS && self.is_idle(&session) {
+                self.end_session(&session, TraceOutcome::Success, "nobody came back to it").await;
+            }
+        }
+    }
+
     /// Ends a session: what waits is withdrawn, what runs is ended, and its trace closes.
     pub(crate) async fn end_session(&self, session: &Arc<Session>, outcome: TraceOutcome, reason: &str) {
         {
@@ -194,6 +217,8 @@ impl Core {
         if let Err(error) = self.log.append(Record::SessionEnded(ended)).await {
             tracing::error!(%error, "the end of a session could not be recorded");
         }
+        // The last that holds it ends its body.
+        self.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(&session.id);
         self.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
     }
 

@@ -110,6 +110,8 @@ pub async fn init(options: InitOptions) -> Result<InitReport, InitError> {
         Err(error) => return Err(io(error)),
     }
     let rows = workspace_rows(&options)?;
+    let all: Vec<WorkspaceName> = rows.iter().map(|row| row.name.clone()).collect();
+    check_names(&options, &all)?;
     let log = Log::open(dir, Arc::new(SystemClock))?;
     let note = || ChangeNote::by("init");
     let policies = Policies::new(dir);
@@ -117,16 +119,8 @@ pub async fn init(options: InitOptions) -> Result<InitReport, InitError> {
         policies.create(&row.name).map_err(|e| InitError::Io(policies.file(&row.name), e))?;
         log.change(SettingChange::Workspace(row.clone()), note()).await?;
     }
-    let all: Vec<WorkspaceName> = rows.iter().map(|row| row.name.clone()).collect();
     for (name, chosen) in &options.agents {
         let workspaces = if chosen.is_empty() { all.clone() } else { chosen.clone() };
-        if let Some(unknown) = workspaces.iter().find(|workspace| !all.contains(workspace)) {
-            return Err(Fault::invalid(
-                "agent",
-                format!("`{name}` names the workspace `{unknown}`, which isn't there"),
-            )
-            .into());
-        }
         let row = new_agent(dir, name, workspaces).map_err(|e| InitError::Io(token_file(dir, name), e))?;
         log.change(SettingChange::Agent(row), note()).await?;
     }
@@ -135,6 +129,21 @@ pub async fn init(options: InitOptions) -> Result<InitReport, InitError> {
     }
     log.close().await?;
     Ok(InitReport { data_dir: dir.clone(), agent_socket: agent_socket(dir), http_url_file: http_url_file(dir) })
+}
+
+/// Whether everything is named once, and what is named is there; before anything is made.
+fn check_names(options: &InitOptions, all: &[WorkspaceName]) -> Result<(), Fault> {
+    let twice = all.iter().enumerate().find(|(index, name)| all.iter().take(*index).any(|before| before == *name));
+    if let Some((_, name)) = twice {
+        return Err(Fault::invalid("workspace", format!("`{name}` is named twice")));
+    }
+    for (name, chosen) in &options.agents {
+        if let Some(unknown) = chosen.iter().find(|workspace| !all.contains(workspace)) {
+            let message = format!("`{name}` names the workspace `{unknown}`, which isn't there");
+            return Err(Fault::invalid("agent", message));
+        }
+    }
+    Ok(())
 }
 
 fn workspace_rows(options: &InitOptions) -> Result<Vec<WorkspaceRow>, InitError> {

@@ -120,7 +120,7 @@ impl Memory {
         let message = "Bodyguard went away while this was asked; it may have been done, and isn't repeated by itself";
         let data = json!({
             "code": "interrupted", "message": message,
-            "hint": "call again; resume the session by its id, and perceive to see what is there"
+            "hint": "call again; if the session is gone, begin one, and perceive to see what is there"
         });
         self.take(message, &data)
     }

@@ -104,7 +104,7 @@ latest perception or absolute paths. Say in `reason` why, in your own words; the
 Actions that change something are usually shown to a person first. The call waits up to wait_ms (45 s unless you say \
 otherwise) and sends progress. If nobody has decided by then you get error.code `authorization_required` with an \
 escalation_id: nothing has run yet. Call body_os_act again with {session_id, escalation_id} and nothing else, as often \
-as it takes; sending the action again would only ask twice. error.code tells the rest: `denied_by_person` (with the \
+as it takes; sending the action again asks nothing new. error.code tells the rest: `denied_by_person` (with the \
 person's reason), `denied_by_policy`, `expired` (nobody decided), `stale_ref` or `perceive_required` (perceive again), \
 `not_afforded`, `state_changed` (what was approved is no longer there), `not_yet_supported`.";
 

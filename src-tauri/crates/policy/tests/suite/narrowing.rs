@@ -40,4 +40,11 @@ fn r32_everything_else_widens() {
         assert!(!narrows(&wider, &old), "{wider}");
     }
     assert!(!narrows(template::CAREFUL, &old));
+    // Spaces within a text mean something.
+    let spaced = |path: &str| {
+        format!(
+            "@id(\"a\") permit (principal, action == Action::\"file_read\", resource) when {{ resource.path == \"{path}\" }};"
+        )
+    };
+    assert!(!narrows(&spaced("/ws/a  b"), &spaced("/ws/a b")));
 }

@@ -103,7 +103,7 @@ pub(crate) fn decide(policy: &Policy, session: &Session, action: &TypedAction) -
         Params::FileRead(_) | Params::FileWrite(_) | Params::FileEdit(_) | Params::FileDelete(_) => Resource::Path {
             path: action.target.clone(),
             inside_workspace: is_inside(root, &action.target),
-            runs_later: runs_later(&action.target),
+            runs_later: runs_later(&action.target) || holds_what_runs_later(action),
         },
         Params::ScreenCapture(_) => Resource::Screen { monitor: action.target.clone() },
     };
@@ -114,6 +114,11 @@ pub(crate) fn decide(policy: &Policy, session: &Session, action: &TypedAction) -
         resource,
         containment: containment(&session.body().sandbox()),
     })
+}
+
+/// Deleting a repository's own folder takes its hooks and configuration along.
+fn holds_what_runs_later(action: &TypedAction) -> bool {
+    action.kind == ActionType::FileDelete && runs_later(&format!("{}/hooks", action.target))
 }
 
 /// How the policy's words name a body's containment. Namespaces alone are not every layer.

@@ -19,6 +19,8 @@ use crate::session::Session;
 
 /// The longest goal or note of an agent, in bytes.
 pub(crate) const MAX_WORDS: usize = 4_000;
+/// How long a session has to be left alone to make room for another.
+const LEFT_ALONE_MS: i64 = 60_000;
 /// Sessions that one agent may have at a time.
 const MAX_SESSIONS: usize = 16;
 
@@ -77,16 +79,7 @@ impl AgentHandle {
         }
         let workspace = self.choose(request.workspace, &assigned).await?;
         let goal = request.goal.map(|goal| checked_words("goal", goal)).transpose()?;
-        let running = self
-            .core
-            .all_sessions()
-            .iter()
-            .filter(|session| session.agent == self.name && session.is_running())
-            .count();
-        if running >= MAX_SESSIONS {
-            return Err(Fault::new(ErrorCode::BudgetExceeded, format!("this agent has {running} sessions already"))
-                .hint("go on with one of them, or end one"));
-        }
+        self.make_room().await?;
         let session = self.begin(workspace, goal).await?;
         Ok(info(&session, false, assigned))
     }
@@ -113,6 +106,31 @@ impl AgentHandle {
         };
         let rows = self.core.log.reader().workspaces().await?;
         rows.into_iter().find(|row| row.name == name).ok_or_else(|| Fault::internal("an assigned workspace is gone"))
+    }
+
+    /// Ends the session that was left alone the longest, where there are as many as there may be.
+    async fn make_room(&self) -> Result<(), Fault> {
+        let mut own = self.core.all_sessions();
+        own.retain(|session| session.agent == self.name && session.is_running());
+        if own.len() < MAX_SESSIONS {
+            return Ok(());
+        }
+        let now = self.core.now().wall.millis();
+        let left_alone = |session: &Arc<Session>| {
+            let last = session.look().last_active_at.millis();
+            (now.saturating_sub(last) >= LEFT_ALONE_MS && self.core.is_idle(session)).then_some(last)
+        };
+        let oldest =
+            own.iter().filter_map(|session| Some((left_alone(session)?, session))).min_by_key(|(last, _)| *last);
+        let Some((_, session)) = oldest else {
+            return Err(Fault::new(
+                ErrorCode::BudgetExceeded,
+                format!("this agent has {} sessions at work", own.len()),
+            )
+            .hint("go on with one of them by its session_id, or wait until one has been left alone for a minute"));
+        };
+        self.core.end_session(session, TraceOutcome::Success, "left alone; another session took its place").await;
+        Ok(())
     }
 
     async fn begin(&self, workspace: WorkspaceRow, goal: Option<String>) -> Result<Arc<Session>, Fault> {

@@ -75,7 +75,7 @@ fn scope_path(session: &Session, scope: Option<&str>) -> Result<String, Fault> {
     match scope {
         None => Ok(session.workspace.root.clone()),
         Some(text) if text.starts_with('@') => session.resolve_ref(text),
-        Some(text) => absolute(&session.workspace.root, text).map_err(|fault| fault.at("query.scope")),
+        Some(text) => absolute(&session.workspace.root, text).map_err(|fault| fault.at("scope")),
     }
 }
 
@@ -197,9 +197,15 @@ async fn gather(
     Ok(whole)
 }
 
+/// A fault of the place that is looked at is one of the scope.
+fn of_scope(fault: Fault) -> Fault {
+    if fault.field.as_deref() == Some("action.target") { fault.at("scope") } else { fault }
+}
+
 async fn see(core: &Core, session: &Session, scope: ViewScope, query: PerceptionQuery) -> Result<Perception, Fault> {
     let mode = query.mode;
-    let mut seen = session.body().perceive(scope, query).await.inspect_err(|fault| session.note_fault(fault))?;
+    let seen = session.body().perceive(scope, query).await.inspect_err(|fault| session.note_fault(fault));
+    let mut seen = seen.map_err(of_scope)?;
     if mode == QueryMode::Shell {
         // The session's own commands, never a user's history file.
         let history = core.log.reader().commands(&session.trace_id, HISTORY).await?;

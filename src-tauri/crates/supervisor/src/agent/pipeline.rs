@@ -369,8 +369,10 @@ async fn dispatch(
     };
     core.log.record_outcome(edge, record).await?;
     if ask.asked {
-        let cut_off =
-            matches!(ended.error.as_ref().map(|e| e.code), Some(ErrorCode::BodyLost | ErrorCode::Interrupted));
+        let cut_off = matches!(
+            ended.error.as_ref().map(|e| e.code),
+            Some(ErrorCode::BodyLost | ErrorCode::Interrupted | ErrorCode::Cancelled)
+        );
         let to = if cut_off { AskState::Interrupted } else { AskState::Done };
         ask::note_move(core, ask, to, ended.error.as_ref().map(|e| e.message.clone()));
     }

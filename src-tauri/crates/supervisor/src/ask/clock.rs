@@ -30,6 +30,7 @@ pub(crate) fn watch_clock(core: &Arc<Core>) {
             for ask in core.pendings.all() {
                 tend(&core, &ask, now).await;
             }
+            core.end_abandoned().await;
         }
     });
 }

@@ -87,7 +87,7 @@ pub(super) fn outcome(conn: &Connection, seq: u64, at: i64, r: &Outcome) -> Resu
     let sql = "UPDATE sessions SET last_active_at = max(last_active_at, ?2) WHERE session_id = ?1";
     conn.prepare_cached(sql)?.execute(params![r.session_id.as_str(), at])?;
     let Some(ask_id) = ask_of(conn, &r.trace_id, r.edge_id)? else { return Ok(()) };
-    let unknown = |code| matches!(code, ErrorCode::Interrupted | ErrorCode::BodyLost);
+    let unknown = |code| matches!(code, ErrorCode::Interrupted | ErrorCode::BodyLost | ErrorCode::Cancelled);
     let cut_off = r.outcome.error.as_ref().is_some_and(|error| unknown(error.code));
     let to = if cut_off { AskState::Interrupted } else { AskState::Done };
     advance(conn, seq, at, &ask_id, (AskState::Executing, to), &MoveNote::default())

@@ -78,7 +78,8 @@ pub struct OutcomeRecord {
     pub latency_ms: u64,
     /// Evidence; secrets are replaced before it is stored.
     pub observed: Option<Value>,
-    /// Why not, if not. `interrupted` and `body_lost` leave the ask `interrupted` instead of `done`.
+    /// Why not, if not. `interrupted`, `body_lost` and `cancelled` leave the
+    /// ask `interrupted` instead of `done`.
     pub error: Option<OutcomeError>,
     /// A picture, as a blob.
     pub picture: Option<Digest>,
