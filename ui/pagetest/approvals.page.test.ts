@@ -203,7 +203,7 @@ test("the end of an ask leads to its act in the trace, by keyboard alone, and ba
   await page.keyboard.press("Escape");
   await page.getByRole("listbox", { name: "Traces" }).waitFor();
   await go(page, 1);
-  await page.getByText("You said yes, and it ran.").waitFor();
+  await page.getByText("You said yes, and it was carried out.").waitFor();
   await close();
 });
 
