@@ -115,7 +115,7 @@ pub struct Inspection {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Review {
-    /// A command.
+    /// A command, or a program that goes on.
     Command {
         /// The program that is started; for text, the shell.
         program: Program,
@@ -174,6 +174,18 @@ pub enum Review {
         path: String,
         /// Bytes.
         size: u64,
+    },
+    /// Keys or clicks.
+    Input {
+        /// The window that gets them; none where the pointer only moves over nothing.
+        window: Option<WindowInfo>,
+        /// Where, in physical pixels of the desktop.
+        point: Option<(i32, i32)>,
+    },
+    /// A signal.
+    Signal {
+        /// The words that the process was started with.
+        command: String,
     },
     /// A picture.
     Capture {

@@ -25,5 +25,5 @@ pub use config::{BodyConfig, Limits};
 pub use edit::apply_edits;
 pub use lines::LineEnding;
 pub use permit::Permit;
-pub use places::runs_later;
+pub use places::{changes_what_runs_later, runs_later};
 pub use simulator::{SimulatorBody, SimulatorConfig};

@@ -1,6 +1,8 @@
 //! Places in a workspace whose content runs later, or steers what runs: a change there is never a
 //! mere change of a file.
 
+use bodyguard_protocol::ActionType;
+
 /// Folders and files that are held read-only while a command runs, where they exist.
 pub(crate) const HELD: [&str; 26] = [
     ".git/hooks",
@@ -53,6 +55,12 @@ pub fn runs_later(path: &str) -> bool {
     flagged || HELD.iter().any(|place| lies_in(&parts, place))
 }
 
+/// Whether an action on a path changes what runs later: a change of such a place, or the deletion of
+/// a repository's own folder, which takes its hooks and configuration along.
+pub fn changes_what_runs_later(kind: ActionType, path: &str) -> bool {
+    runs_later(path) || (kind == ActionType::FileDelete && runs_later(&format!("{path}/hooks")))
+}
+
 fn lies_in(parts: &[String], place: &str) -> bool {
     let place: Vec<&str> = place.split('/').collect();
     parts.windows(place.len()).any(|window| window.iter().zip(&place).all(|(part, want)| part == want))
@@ -61,6 +69,13 @@ fn lies_in(parts: &[String], place: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deleting_a_repository_changes_what_runs_later_and_writing_beside_it_does_not() {
+        assert!(changes_what_runs_later(ActionType::FileDelete, "/ws/.git"));
+        assert!(!changes_what_runs_later(ActionType::FileWrite, "/ws/.git"));
+        assert!(!changes_what_runs_later(ActionType::FileDelete, "/ws/src"));
+    }
 
     #[test]
     fn places_are_known_at_any_depth_and_neighbours_are_not() {

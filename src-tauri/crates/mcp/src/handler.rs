@@ -194,7 +194,7 @@ impl<A: Agent> Call<A> {
             format!("Session {how} in workspace {} ({}). Perceive before you act.", session.workspace, session.root);
         let mut object = serde_json::to_value(&session).map_err(|error| Fault::internal(error.to_string()))?;
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("action_types".into(), json!(ActionType::SUPPORTED.map(ActionType::name)));
+            fields.insert("action_types".into(), json!(ActionType::ALL.map(ActionType::name)));
             fields.insert("query_modes".into(), json!(QueryMode::ALL.map(QueryMode::name)));
         }
         Ok(tools::give(&sentence, &object))

@@ -65,6 +65,20 @@ pub enum Resource {
         /// Whether it wants the network.
         network: bool,
     },
+    /// A window that is typed or clicked into.
+    Window {
+        /// Its title.
+        title: String,
+        /// The application that it belongs to; empty where nothing says.
+        app: String,
+        /// Whether what is typed there can run commands: terminals, launchers, the desktop itself.
+        runs_commands: bool,
+    },
+    /// A process that the session started.
+    Process {
+        /// The words that it was started with.
+        command: String,
+    },
     /// A monitor.
     Screen {
         /// Its target, such as `monitor:1`.
@@ -143,6 +157,12 @@ impl Resource {
                 attributes.extend(program.as_deref().map(|program| ("program", text(program))));
                 ("Command", command, attributes)
             }
+            Self::Window { title, app, runs_commands } => (
+                "Window",
+                title,
+                vec![("title", text(title)), ("app", text(app)), ("runs_commands", Value::new_bool(*runs_commands))],
+            ),
+            Self::Process { command } => ("Process", command, vec![("command", text(command))]),
             Self::Screen { monitor } => ("Screen", monitor, vec![("monitor", text(monitor))]),
             Self::Workspace { path, inside_workspace } => (
                 "Workspace",

@@ -37,12 +37,16 @@ impl Affordance {
     }
 
     /// Whether an action on a resolved target is one of those this affordance stands for: the very
-    /// target, or, for a pattern `P/**`, `P` itself for a working directory and anything below it.
+    /// target, or, for a pattern `P/**`, `P` itself for a working directory and anything below it; for
+    /// `**`, any program.
     pub fn covers(&self, action_type: ActionType, target: &str) -> bool {
         if self.action_type != action_type {
             return false;
         }
         if self.target == target {
+            return true;
+        }
+        if action_type == ActionType::ProcessSpawn && self.target == "**" {
             return true;
         }
         let Some(root) = self.target.strip_suffix("/**") else { return false };

@@ -82,6 +82,9 @@ pub struct ProcessEntry {
     /// The ref of this perception; empty until the supervisor dates it.
     #[serde(rename = "ref", default)]
     pub reference: String,
+    /// How an action names it without a ref: `process:` with its number and when it started.
+    #[serde(default)]
+    pub target: String,
     /// The words that it was started with.
     pub command: String,
     /// `running`, `sleeping`, `waiting`, `stopped` or `ended`.
@@ -118,9 +121,15 @@ pub struct MonitorInfo {
 }
 
 /// A window that isn't the supervisor's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names say it; pixels are physical")]
 pub struct WindowInfo {
+    /// The ref of this perception; empty until the supervisor dates it.
+    #[serde(rename = "ref", default)]
+    pub reference: String,
+    /// How an action names it without a ref: `window:` and its number.
+    #[serde(default)]
+    pub target: String,
     pub title: String,
     pub app: String,
     pub x: i32,
@@ -128,4 +137,7 @@ pub struct WindowInfo {
     pub width: u32,
     pub height: u32,
     pub focused: bool,
+    /// Whether what is typed there can run commands, as in a terminal or a launcher.
+    #[serde(default)]
+    pub runs_commands: bool,
 }

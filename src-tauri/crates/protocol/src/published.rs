@@ -62,7 +62,6 @@ pub fn contract() -> Value {
             "os_protocol": "OS-011 (Embodiment Protocol)",
             "os_protocol_version": OS011_VERSION,
             "action_types": names(ActionType::ALL.to_vec()),
-            "action_types_supported": names(ActionType::SUPPORTED.to_vec()),
             "destructive_actions": names(destructive),
             "destructive_actions_registry": names(registry.collect()),
             "state_encoding": "sha256(RFC 8785(stable fields))",

@@ -40,6 +40,12 @@ pub(crate) struct Look {
     pub(crate) perceived: Option<Perceived>,
     /// What the current perception's refs name.
     pub(crate) refs: BTreeMap<String, String>,
+    /// The windows that the current perception showed, topmost first.
+    pub(crate) windows: Vec<WindowInfo>,
+    /// Whether it was one of the screen.
+    pub(crate) sees_screen: bool,
+    /// The processes that it showed.
+    pub(crate) processes: Vec<ProcessEntry>,
     pub(crate) state: SessionState,
     pub(crate) last_active_at: Timestamp,
     pub(crate) edges: u32,
@@ -72,6 +78,9 @@ impl Session {
             generation: 0,
             perceived: None,
             refs: BTreeMap::new(),
+            windows: Vec::new(),
+            sees_screen: false,
+            processes: Vec::new(),
             state: SessionState::Running,
             last_active_at: now,
             edges: 0,
@@ -157,7 +166,7 @@ impl Look {
         entries: &mut [FileEntry],
         processes: &mut [ProcessEntry],
         monitors: &[MonitorInfo],
-        windows: &[WindowInfo],
+        windows: &mut [WindowInfo],
     ) -> BTreeMap<String, RefInfo> {
         self.generation += 1;
         let generation = self.generation;
@@ -174,6 +183,7 @@ impl Look {
         }
         for (index, process) in processes.iter_mut().enumerate() {
             process.reference = name(RefKind::Process, index);
+            targets.insert(process.reference.clone(), process.target.clone());
             infos.insert(process.reference.clone(), RefInfo::Process { command: process.command.clone() });
         }
         for (index, monitor) in monitors.iter().enumerate() {
@@ -185,13 +195,18 @@ impl Look {
                 RefInfo::Monitor { index: monitor.index, name: monitor.name.clone(), width, height },
             );
         }
-        for (index, window) in windows.iter().enumerate() {
+        for (index, window) in windows.iter_mut().enumerate() {
+            window.reference = name(RefKind::Window, index);
+            targets.insert(window.reference.clone(), window.target.clone());
             let info = RefInfo::Window { title: window.title.clone(), app: window.app.clone() };
-            infos.insert(name(RefKind::Window, index), info);
+            infos.insert(window.reference.clone(), info);
         }
         self.refs = targets;
         self.git = state.git.clone();
         self.focused_window.clone_from(&state.fields.focused_window_title);
+        self.windows = windows.to_vec();
+        self.sees_screen = !monitors.is_empty();
+        self.processes = processes.to_vec();
         self.perceived = Some(Perceived { generation, state });
         infos
     }
@@ -200,6 +215,9 @@ impl Look {
     pub(crate) fn mutated(&mut self) {
         self.generation += 1;
         self.refs.clear();
+        self.windows.clear();
+        self.sees_screen = false;
+        self.processes.clear();
     }
 
     /// The current perception.

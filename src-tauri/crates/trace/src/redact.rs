@@ -7,13 +7,15 @@
 //! What is replaced: in evidence (`observed`, `prediction`, attempts that were refused), access keys
 //! (`AKIA…`, `ghp_…`), private keys in PEM, the password in `scheme://user:password@host`, and the
 //! value in `NAME=value` where the name is in capitals and ends in `PASS`, `PASSWORD`, `SECRET`,
-//! `TOKEN` or `KEY`. In an action, only values of `env` and `stdin`: the rest of an action is kept
+//! `TOKEN` or `KEY`. In an action, only values of `env` and `stdin`, and typed text that the agent
+//! called a secret: the rest of an action is kept
 //! exactly, because it is what a person approved. Its digest is always that of the exact action.
 //! Content in base64 isn't looked into.
 
 use std::ops::Range;
 
-use bodyguard_protocol::{ActionType, TypedAction};
+use bodyguard_protocol::action::KeyboardInput;
+use bodyguard_protocol::{ActionType, Params, TypedAction};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -104,6 +106,11 @@ impl Redactor {
                     *field = self.value(field.take());
                 }
             }
+        }
+        if matches!(&action.params, Params::KeyboardInput(KeyboardInput { secret: true, .. }))
+            && let Some(Value::String(text)) = recorded.pointer_mut("/params/text")
+        {
+            *text = self.mark("typed", text);
         }
         let differs = recorded != exact;
         Ok((recorded, differs))

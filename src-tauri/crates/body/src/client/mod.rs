@@ -18,6 +18,7 @@ use link::Link;
 
 /// A look that takes longer is given up; a hung X server is the usual cause.
 const LOOK_LIMIT: Duration = Duration::from_secs(30);
+const INPUT_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// What an act may take beyond its own limit before the host counts as hung.
 const ACT_MARGIN: Duration = Duration::from_secs(20);
 
@@ -107,11 +108,15 @@ impl Body for HostBody {
             permit.admits(&resolved)?;
             let limit = match &resolved.params {
                 Params::ShellExec(shell) => Duration::from_millis(shell.timeout_ms).saturating_add(ACT_MARGIN),
+                // Typing as slowly as it can be asked for, and held keys.
+                Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => INPUT_LIMIT,
                 Params::FileRead(_)
                 | Params::FileWrite(_)
                 | Params::FileEdit(_)
                 | Params::FileDelete(_)
-                | Params::ScreenCapture(_) => LOOK_LIMIT,
+                | Params::ScreenCapture(_)
+                | Params::ProcessSpawn(_)
+                | Params::ProcessSignal(_) => LOOK_LIMIT,
             };
             let request = Request::Act {
                 action: resolved,

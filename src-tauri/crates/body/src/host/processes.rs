@@ -45,6 +45,7 @@ fn entry(pid: u32, stat: &Stat) -> ProcessEntry {
     };
     ProcessEntry {
         reference: String::new(),
+        target: String::new(),
         command: if command.is_empty() { stat.name.clone() } else { command },
         state: state.to_owned(),
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bodyguard_protocol::action::{FileDelete, FileWrite, ShellExec};
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
-    Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
+    ActionType, Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
     canonical_digest,
 };
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ use super::{delete, edit, held, processes, read, state, write};
 use crate::edit::lossless_text;
 use crate::frame::{Answer, ImageHead, Request};
 use crate::{
-    BodyConfig, Effect, Image, Inspection, Perception, Review, SandboxInfo, SandboxLevel, StableState, runs_later,
+    BodyConfig, Effect, Image, Inspection, Perception, Review, SandboxInfo, SandboxLevel, StableState,
+    changes_what_runs_later, runs_later,
 };
 
 pub(super) type Reply = (Answer, Option<Vec<u8>>);
@@ -138,6 +139,8 @@ impl Host {
                 let resolved = TypedAction { target: place.absolute.clone(), ..action.clone() };
                 Ok((inspection(resolved, binding, review, json!({ "size": size })), Ready::Read(place)))
             }
+            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => Err(later(action.kind)),
+            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => Err(later(action.kind)),
             Params::ScreenCapture(capture) => {
                 let monitor = self.screen.monitor(&action.target)?;
                 let region = region_of(&monitor, capture.region)?;
@@ -191,7 +194,7 @@ impl Host {
         let review = Review::Delete {
             path: path.clone(),
             entries: doomed.entries(),
-            runs_later: runs_later(&doomed.place.relative),
+            runs_later: changes_what_runs_later(action.kind, &doomed.place.relative),
         };
         let binding = json!({ "type": action.kind, "path": path, "tree": doomed.digest()? });
         let prediction = deleted(&doomed);
@@ -346,7 +349,7 @@ fn changed_file(action: &TypedAction, place: Place, planned: edit::Planned) -> (
     match &mut resolved.params {
         Params::FileEdit(edit) => edit.before_sha256 = Some(planned.before_sha256.clone()),
         Params::FileWrite(write) => write.before_sha256 = Some(planned.before_sha256.clone()),
-        Params::ShellExec(_) | Params::FileRead(_) | Params::FileDelete(_) | Params::ScreenCapture(_) => {}
+        _ => {}
     }
     (inspection(resolved, binding, review, prediction), Ready::Edit(place, planned))
 }
@@ -360,6 +363,10 @@ fn deleted(doomed: &delete::Doomed) -> Value {
 
 fn inspection(resolved: TypedAction, binding: Value, review: Review, prediction: Value) -> Inspection {
     Inspection { resolved, binding, review, prediction }
+}
+
+fn later(kind: ActionType) -> Fault {
+    Fault::new(ErrorCode::NotYetSupported, format!("`{}` isn't carried out yet", kind.name())).at("action.type")
 }
 
 fn beside(image: Option<Image>) -> (Option<ImageHead>, Option<Vec<u8>>) {

@@ -24,7 +24,7 @@ use crate::edit::lossless_text;
 use crate::host::{fingerprint, observed_read, region_of};
 use crate::{
     DeletedEntry, Effect, Inspection, Limits, Perception, Permit, Program, Review, SandboxInfo, SandboxLevel,
-    StableState, apply_edits, runs_later,
+    StableState, apply_edits, changes_what_runs_later, runs_later,
 };
 use world::{World, monitor, picture};
 
@@ -148,7 +148,9 @@ impl SimulatorBody {
 
     fn window(&self, screen: &MonitorInfo) -> WindowInfo {
         let (title, app) = (self.config.focused_title.clone(), self.config.focused_app.clone());
-        WindowInfo { title, app, x: 0, y: 0, width: screen.width, height: screen.height, focused: true }
+        let (width, height) = (screen.width, screen.height);
+        let target = "window:1".to_owned();
+        WindowInfo { target, title, app, width, height, focused: true, ..WindowInfo::default() }
     }
 
     fn resolve(&self, action: &TypedAction) -> Result<Inspection, Fault> {
@@ -205,10 +207,12 @@ impl SimulatorBody {
                 let path = resolved.target.clone();
                 let tree = canonical_digest(&entries)?;
                 let prediction = deleted(&path, &entries);
-                let runs_later = runs_later(&path);
+                let runs_later = changes_what_runs_later(action.kind, &path);
                 let binding = json!({ "type": action.kind, "path": path, "tree": tree });
                 (binding, Review::Delete { path, entries, runs_later }, prediction)
             }
+            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => return Err(later(action.kind)),
+            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(action.kind)),
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
                 if action.target != "monitor:0" {
@@ -271,6 +275,10 @@ impl SimulatorBody {
                 world.remove(&resolved.target)?;
                 observed
             }
+            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => {
+                return Err(later(resolved.kind));
+            }
+            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(resolved.kind)),
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
                 let taken = picture(&screen, capture.region, capture)?;
@@ -338,6 +346,10 @@ fn new_file(kind: ActionType, path: &str, write: &FileWrite) -> Result<(Value, R
     };
     let binding = json!({ "type": kind, "path": path, "before_sha256": null });
     Ok((binding, review, json!({ "after_sha256": Digest::of(&bytes), "bytes": bytes.len() })))
+}
+
+fn later(kind: ActionType) -> Fault {
+    Fault::new(ErrorCode::NotYetSupported, format!("`{}` isn't carried out yet", kind.name())).at("action.type")
 }
 
 fn deleted(path: &str, entries: &[DeletedEntry]) -> Value {

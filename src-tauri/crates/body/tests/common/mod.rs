@@ -261,10 +261,14 @@ impl<B: Body> Lab<B> {
 
 fn resource(action: &TypedAction) -> Resource {
     match action.kind {
-        ActionType::ShellExec => {
+        ActionType::ShellExec | ActionType::ProcessSpawn => {
             Resource::Command { program: None, text: "test".to_owned(), cwd_inside_workspace: true, network: false }
         }
         ActionType::ScreenCapture => Resource::Screen { monitor: action.target.clone() },
+        ActionType::ProcessSignal => Resource::Process { command: "test".to_owned() },
+        ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag => {
+            Resource::Window { title: "test".to_owned(), app: "test".to_owned(), runs_commands: false }
+        }
         _ => Resource::Path { path: action.target.clone(), inside_workspace: true, runs_later: false },
     }
 }

@@ -96,17 +96,20 @@ What isn't listed is refused; `policy_filtered_out` counts what the policy hides
 const ENCODE_TEXT: &str = "The hash of the state's stable fields (working directory, focused window, git head, key \
 processes, environment). Equal states hash equal, also on other machines. It changes nothing and hands out no refs.";
 
-const ACT_TEXT: &str = "Does exactly one action and records it. `action` is {type, target, params, preconditions}. Types \
-in this version: `shell_exec` (target: working directory; params.command for `sh -c`, or params.argv; contained, no \
-network), `file_read`, `file_write` (params.content; params.mode create, overwrite or append), `file_edit` (params.edits \
-of exact old and new text), `file_delete` (params.recursive for a folder that isn't empty), `screen_capture`. Targets are refs of the \
-latest perception or absolute paths. Say in `reason` why, in your own words; the person reads it.\n\
+const ACT_TEXT: &str = "Does exactly one action and records it. `action` is {type, target, params, preconditions}. Types: \
+`shell_exec` (target: working directory; params.command for `sh -c`, or params.argv; contained, no network), `file_read`, \
+`file_write` (params.content; params.mode create, overwrite or append), `file_edit` (params.edits of exact old and new \
+text), `file_delete` (params.recursive for a folder that isn't empty), `screen_capture`, `keyboard_input` (target: a \
+window; params.text or params.keys such as [\"ctrl+s\"]), `mouse_click` and `mouse_drag` (target: point:X,Y in physical \
+pixels of the desktop, or a window; perceive the screen first), `process_spawn` (target: a program; it runs on until the \
+session ends) and `process_signal` (target: a process of perceive mode `process`). Other targets are refs of the latest \
+perception or absolute paths. Typing into terminals and launchers is refused: use shell_exec. Say in `reason` why, in your own words; the person reads it.\n\
 Actions that change something are usually shown to a person first. The call waits up to wait_ms (45 s unless you say \
 otherwise) and sends progress. If nobody has decided by then you get error.code `authorization_required` with an \
 escalation_id: nothing has run yet. Call body_os_act again with {session_id, escalation_id} and nothing else, as often \
 as it takes; sending the action again asks nothing new. error.code tells the rest: `denied_by_person` (with the \
 person's reason), `denied_by_policy`, `expired` (nobody decided), `stale_ref` or `perceive_required` (perceive again), \
-`not_afforded`, `state_changed` (what was approved is no longer there), `not_yet_supported`.";
+`not_afforded`, `state_changed` (what was approved is no longer there).";
 
 const DRY_RUN_TEXT: &str = "Predicts what an action would come to, without doing, asking or recording anything: whether \
 it would run, be asked or be refused (and why), the state after it, what would be observed (exact for files, unknown for \

@@ -1,8 +1,11 @@
 //! Input schemas: flat at the top (several model providers accept no alternatives there), closed
 //! against unknown fields, and without `$ref`, which some clients don't follow.
 
-use bodyguard_protocol::action::{FileDelete, FileEdit, FileRead, FileWrite, ScreenCapture, ShellExec};
-use bodyguard_protocol::{ActionType, QueryMode, StateProfile};
+use bodyguard_protocol::action::{
+    FileDelete, FileEdit, FileRead, FileWrite, KeyboardInput, MouseClick, MouseDrag, ProcessSignal, ProcessSpawn,
+    ScreenCapture, ShellExec,
+};
+use bodyguard_protocol::{QueryMode, StateProfile};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -150,10 +153,8 @@ pub(super) fn replay() -> JsonObject {
     object(fields, &["session_id", "trace_id"])
 }
 
-/// The types of this version with their parameters, the flat shape of `shell_exec`, and the others
-/// by name, so that asking for one gets its own answer.
+/// The eleven types with their parameters, and the flat shape of `shell_exec`.
 fn action() -> Value {
-    let later: Vec<_> = ActionType::ALL.iter().filter(|kind| !kind.is_supported()).map(|kind| kind.name()).collect();
     let flat = json!({
         "type": "object", "description": "Short form of shell_exec.",
         "properties": {
@@ -161,11 +162,6 @@ fn action() -> Value {
             "preconditions": preconditions(), "authorization": authorization()
         },
         "required": ["type", "command"], "additionalProperties": false
-    });
-    let unsupported = json!({
-        "type": "object", "description": "Not in this version: answered with not_yet_supported.",
-        "properties": {"type": {"enum": later}, "target": true, "params": {"type": "object"}, "preconditions": preconditions()},
-        "required": ["type"]
     });
     json!({
         "description": "One typed action.",
@@ -176,8 +172,12 @@ fn action() -> Value {
             variant("file_delete", "Deletes a file, or with params.recursive a folder.", "The file or folder.", of::<FileDelete>(), &["type", "target"]),
             variant("file_edit", "Replaces exact text in a file, atomically.", "The file.", of::<FileEdit>(), &["type", "target", "params"]),
             variant("screen_capture", "Takes a picture of a monitor or a region of it.", "A monitor's ref or `monitor:N`; `monitor:0` when absent.", of::<ScreenCapture>(), &["type"]),
-            flat,
-            unsupported
+            variant("keyboard_input", "Types text or presses keys in a window, which gets the focus first. Exactly one of params.text and params.keys.", "A window's ref or `window:N`.", of::<KeyboardInput>(), &["type", "target", "params"]),
+            pointing("mouse_click", "Clicks, turns the wheel, or only moves the pointer.", of::<MouseClick>(), &["type", "target"]),
+            pointing("mouse_drag", "Drags from the target along params.path.", of::<MouseDrag>(), &["type", "target", "params"]),
+            variant("process_spawn", "Starts a program in the workspace's containment; it ends with the session.", "A program's name, or its path in the workspace.", of::<ProcessSpawn>(), &["type", "target"]),
+            variant("process_signal", "Sends a signal to a process that the session started.", "A process's ref.", of::<ProcessSignal>(), &["type", "target"]),
+            flat
         ]
     })
 }
@@ -191,6 +191,20 @@ fn variant(kind: &str, about: &str, what: &str, params: Value, required: &[&str]
         },
         "required": required, "additionalProperties": false
     })
+}
+
+/// A variant whose target may be a point.
+fn pointing(kind: &str, about: &str, params: Value, required: &[&str]) -> Value {
+    let what = "A window's ref (its middle), or a point of the desktop in physical pixels, `point:X,Y` or {x, y}.";
+    let mut variant = variant(kind, about, what, params, required);
+    let point = json!({
+        "type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}},
+        "required": ["x", "y"], "additionalProperties": false
+    });
+    if let Some(ways) = variant.pointer_mut("/properties/target/anyOf").and_then(Value::as_array_mut) {
+        ways.push(point);
+    }
+    variant
 }
 
 fn target(what: &str) -> Value {

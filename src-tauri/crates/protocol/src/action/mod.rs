@@ -1,5 +1,6 @@
 //! The closed set of eleven typed actions (OS-011 §3.3) and their parameters.
 
+mod keys;
 mod params;
 mod parse;
 
@@ -9,8 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use ts_rs::TS;
 
+pub use keys::{Chord, Key, Modifier};
 pub use params::{
-    CaptureFormat, Edit, FileDelete, FileEdit, FileRead, FileWrite, ScreenCapture, ShellExec, TextEncoding, WriteMode,
+    CaptureFormat, ClickPhase, Edit, FileDelete, FileEdit, FileRead, FileWrite, KeyboardInput, MouseButton, MouseClick,
+    MouseDrag, ProcessSignal, ProcessSpawn, ScreenCapture, ShellExec, Signal, TextEncoding, WriteMode,
 };
 pub use parse::ActRequest;
 
@@ -50,10 +53,6 @@ impl ActionType {
         Self::ProcessSignal,
     ];
 
-    /// The types that this version's bodies carry out.
-    pub const SUPPORTED: [Self; 6] =
-        [Self::ShellExec, Self::FileRead, Self::FileWrite, Self::FileEdit, Self::FileDelete, Self::ScreenCapture];
-
     /// The name on the wire, such as `shell_exec`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,9 +75,9 @@ impl ActionType {
         !matches!(self, Self::FileRead | Self::ScreenCapture)
     }
 
-    /// Whether this version's bodies carry it out.
-    pub fn is_supported(self) -> bool {
-        Self::SUPPORTED.contains(&self)
+    /// Whether it works the keyboard or the mouse.
+    pub const fn is_input(self) -> bool {
+        matches!(self, Self::KeyboardInput | Self::MouseClick | Self::MouseDrag)
     }
 }
 
@@ -89,7 +88,8 @@ pub struct TypedAction {
     /// What kind of action.
     #[serde(rename = "type")]
     pub kind: ActionType,
-    /// A ref, an absolute path, or `monitor:N`. For `shell_exec` the working directory.
+    /// A ref, an absolute path, `monitor:N`, `window:N`, `point:X,Y` (physical pixels of the desktop) or
+    /// `process:N`. For `shell_exec` the working directory, for `process_spawn` the program.
     pub target: String,
     /// The parameters of this type.
     pub params: Params,
@@ -126,7 +126,7 @@ impl TypedAction {
     }
 }
 
-/// The parameters of the supported action types.
+/// The parameters by action type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[allow(missing_docs, reason = "each variant is its type's parameters")]
@@ -136,14 +136,19 @@ pub enum Params {
     FileWrite(FileWrite),
     FileEdit(FileEdit),
     FileDelete(FileDelete),
+    KeyboardInput(KeyboardInput),
+    MouseClick(MouseClick),
+    MouseDrag(MouseDrag),
     ScreenCapture(ScreenCapture),
+    ProcessSpawn(ProcessSpawn),
+    ProcessSignal(ProcessSignal),
 }
 
 impl Params {
     /// The parameters of an action of this type.
     ///
     /// # Errors
-    /// Where they aren't, or the type isn't supported.
+    /// Where they aren't.
     pub(crate) fn read(kind: ActionType, value: Value) -> Result<Self, serde_json::Error> {
         use serde_json::from_value;
         match kind {
@@ -152,14 +157,12 @@ impl Params {
             ActionType::FileWrite => from_value(value).map(Self::FileWrite),
             ActionType::FileEdit => from_value(value).map(Self::FileEdit),
             ActionType::FileDelete => from_value(value).map(Self::FileDelete),
+            ActionType::KeyboardInput => from_value(value).map(Self::KeyboardInput),
+            ActionType::MouseClick => from_value(value).map(Self::MouseClick),
+            ActionType::MouseDrag => from_value(value).map(Self::MouseDrag),
             ActionType::ScreenCapture => from_value(value).map(Self::ScreenCapture),
-            ActionType::KeyboardInput
-            | ActionType::MouseClick
-            | ActionType::MouseDrag
-            | ActionType::ProcessSpawn
-            | ActionType::ProcessSignal => {
-                Err(serde_json::Error::custom(format!("`{}` isn't in this version", kind.name())))
-            }
+            ActionType::ProcessSpawn => from_value(value).map(Self::ProcessSpawn),
+            ActionType::ProcessSignal => from_value(value).map(Self::ProcessSignal),
         }
     }
 }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::keys::{Chord, Modifier};
 use crate::{Digest, Fault};
 
 /// Runs a command in the workspace's containment. Exactly one of `command` and `argv`.
@@ -194,6 +195,170 @@ impl CaptureFormat {
             Self::Jpeg => "image/jpeg",
         }
     }
+}
+
+/// Types text, or presses keys, in a window. Exactly one of `text` and `keys`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyboardInput {
+    /// Text to type, any Unicode; a newline is Enter, a tab is Tab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Chords to press one after another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<Chord>>,
+    /// Milliseconds that each chord stays down, up to 10,000.
+    #[serde(default)]
+    pub hold_ms: u64,
+    /// Whether the text is a secret: the record holds a commitment in its place.
+    #[serde(default)]
+    pub secret: bool,
+}
+
+/// Clicks at a point, turns the wheel there, or only moves the pointer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MouseClick {
+    /// Which button, or which way to turn the wheel; `none` only moves.
+    #[serde(default)]
+    pub button: MouseButton,
+    /// How often: 1 to 3, of a wheel 1 to 50; 0 for `none`. 1 (or 0 for `none`) when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clicks: Option<u32>,
+    /// Keys held meanwhile.
+    #[serde(default)]
+    pub modifiers: Vec<Modifier>,
+    /// Which half of a click.
+    #[serde(default)]
+    pub phase: ClickPhase,
+}
+
+/// Drags from the target along points.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MouseDrag {
+    /// Points after the first, `[x, y]` in physical pixels of the desktop; 1 to 256.
+    pub path: Vec<[i32; 2]>,
+    /// The button that is held; no wheel.
+    #[serde(default)]
+    pub button: MouseButton,
+    /// Milliseconds from first to last point, up to 10,000.
+    #[serde(default = "default_drag_ms")]
+    pub duration_ms: u64,
+    /// Keys held meanwhile.
+    #[serde(default)]
+    pub modifiers: Vec<Modifier>,
+}
+
+/// A button of the mouse, a turn of its wheel, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum MouseButton {
+    #[default]
+    Left,
+    Right,
+    Middle,
+    Back,
+    Forward,
+    WheelUp,
+    WheelDown,
+    WheelLeft,
+    WheelRight,
+    None,
+}
+
+impl MouseButton {
+    /// Whether it turns the wheel.
+    pub const fn is_wheel(self) -> bool {
+        matches!(self, Self::WheelUp | Self::WheelDown | Self::WheelLeft | Self::WheelRight)
+    }
+}
+
+/// Which half of a click.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClickPhase {
+    /// Down and up.
+    #[default]
+    Click,
+    /// Down; the button is let go by `up`, at the latest after ten seconds.
+    Down,
+    /// Up.
+    Up,
+}
+
+/// Starts a program in the workspace's containment; it runs until it ends, or the session does.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessSpawn {
+    /// The program's arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// The working directory; the workspace's root when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Variables added to the workspace's own environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Whether the program may use the network. Not available in this version.
+    #[serde(default)]
+    pub network: bool,
+}
+
+/// Sends a signal to a process of the session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessSignal {
+    /// Which.
+    #[serde(default)]
+    pub signal: Signal,
+}
+
+/// A signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "the names are the system's own")]
+pub enum Signal {
+    #[serde(rename = "SIGHUP", alias = "HUP")]
+    Hup,
+    #[serde(rename = "SIGINT", alias = "INT")]
+    Int,
+    #[serde(rename = "SIGQUIT", alias = "QUIT")]
+    Quit,
+    #[serde(rename = "SIGKILL", alias = "KILL")]
+    Kill,
+    #[serde(rename = "SIGUSR1", alias = "USR1")]
+    Usr1,
+    #[serde(rename = "SIGUSR2", alias = "USR2")]
+    Usr2,
+    #[default]
+    #[serde(rename = "SIGTERM", alias = "TERM")]
+    Term,
+    #[serde(rename = "SIGCONT", alias = "CONT")]
+    Cont,
+    #[serde(rename = "SIGSTOP", alias = "STOP")]
+    Stop,
+}
+
+impl Signal {
+    /// The name, such as `SIGTERM`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hup => "SIGHUP",
+            Self::Int => "SIGINT",
+            Self::Quit => "SIGQUIT",
+            Self::Kill => "SIGKILL",
+            Self::Usr1 => "SIGUSR1",
+            Self::Usr2 => "SIGUSR2",
+            Self::Term => "SIGTERM",
+            Self::Cont => "SIGCONT",
+            Self::Stop => "SIGSTOP",
+        }
+    }
+}
+
+const fn default_drag_ms() -> u64 {
+    300
 }
 
 const fn default_timeout_ms() -> u64 {

@@ -1,14 +1,24 @@
 //! From what an agent sent to a [`TypedAction`], or a typed refusal that names the field.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::{ActionType, FileEdit, FileWrite, Params, ShellExec, TypedAction, WriteMode};
+use super::{
+    ActionType, ClickPhase, FileEdit, FileWrite, KeyboardInput, Modifier, MouseButton, MouseClick, MouseDrag, Params,
+    ProcessSpawn, ShellExec, TypedAction, WriteMode,
+};
 use crate::{Digest, ErrorCode, Fault, MAX_REVIEW_BYTES};
 
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
 const MAX_OUTPUT_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_READ_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_PRECONDITIONS: usize = 64;
+const MAX_HOLD_MS: u64 = 10_000;
+const MAX_CHORDS: usize = 64;
+const MAX_POINTS: usize = 256;
+/// More than anybody reads before letting it be typed.
+const MAX_TYPED_BYTES: usize = 16 * 1024;
 
 /// A parsed request to act: the action, and the token of a block if the agent carried one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +41,6 @@ impl ActRequest {
         let mut fields = value.as_object().ok_or_else(|| Fault::invalid("action", "an action is an object"))?.clone();
         let authorization_token = take_token(&mut fields)?;
         let kind = take_type(&mut fields)?;
-        if !kind.is_supported() {
-            let message = format!("`{}` is part of OS-011, but not in this version", kind.name());
-            return Err(Fault::new(ErrorCode::NotYetSupported, message).at("action.type"));
-        }
         // A locator is the agent's own note for replay on other screens; it takes no part in what runs.
         fields.remove("semantic_locator");
         let preconditions = take_preconditions(&mut fields)?;
@@ -93,15 +99,33 @@ fn take_target_and_params(kind: ActionType, fields: &mut Map<String, Value>) -> 
     let field = format!("action.{target_key}");
     match fields.remove(target_key) {
         Some(Value::String(target)) if !target.is_empty() => Ok((target, params)),
-        Some(Value::Object(target)) => target_of_object(&target, &field).map(|target| (target, params)),
+        Some(Value::Object(target)) => target_of_object(kind, &target, &field).map(|target| (target, params)),
         // The working directory and the monitor have an obvious default; a file has none.
         None if matches!(kind, ActionType::ShellExec) => Ok((".".to_owned(), params)),
         None if matches!(kind, ActionType::ScreenCapture) => Ok(("monitor:0".to_owned(), params)),
-        Some(_) | None => Err(Fault::invalid(field, "a target is a ref, an absolute path or `monitor:N`")),
+        Some(_) | None => Err(Fault::invalid(field, what_is_a_target(kind))),
     }
 }
 
-fn target_of_object(target: &Map<String, Value>, field: &str) -> Result<String, Fault> {
+const fn what_is_a_target(kind: ActionType) -> &'static str {
+    match kind {
+        ActionType::KeyboardInput => "a target is a window's ref",
+        ActionType::MouseClick | ActionType::MouseDrag => {
+            "a target is a window's ref, or a point: `point:X,Y` or `{\"x\": X, \"y\": Y}`"
+        }
+        ActionType::ProcessSpawn => "a target is a program: a name, or a path in the workspace",
+        ActionType::ProcessSignal => "a target is the ref of a process of the session",
+        _ => "a target is a ref, an absolute path or `monitor:N`",
+    }
+}
+
+fn target_of_object(kind: ActionType, target: &Map<String, Value>, field: &str) -> Result<String, Fault> {
+    if matches!(kind, ActionType::MouseClick | ActionType::MouseDrag) && target.len() == 2 {
+        let side = |name: &str| target.get(name).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
+        if let (Some(x), Some(y)) = (side("x"), side("y")) {
+            return Ok(format!("point:{x},{y}"));
+        }
+    }
     let mut entries = target.iter();
     match (entries.next(), entries.next()) {
         (Some((key, Value::String(text))), None) if matches!(key.as_str(), "path" | "ref") && !text.is_empty() => {
@@ -125,7 +149,11 @@ fn check(params: &Params) -> Result<(), Fault> {
         Params::FileRead(read) => check_range("action.params.limit", read.limit, MAX_READ_BYTES),
         Params::FileWrite(write) => check_write(write),
         Params::FileEdit(edit) => check_edit(edit),
-        Params::FileDelete(_) => Ok(()),
+        Params::FileDelete(_) | Params::ProcessSignal(_) => Ok(()),
+        Params::KeyboardInput(input) => check_keyboard(input),
+        Params::MouseClick(click) => check_click(click),
+        Params::MouseDrag(drag) => check_drag(drag),
+        Params::ProcessSpawn(spawn) => check_spawn(spawn),
         Params::ScreenCapture(capture) => match capture.max_width {
             Some(0) => Err(Fault::invalid("action.params.max_width", "at least 1 pixel")),
             Some(_) | None => Ok(()),
@@ -143,22 +171,104 @@ fn check_shell(shell: &ShellExec) -> Result<(), Fault> {
             return Err(Fault::invalid("action.params.command", "give exactly one of `command` and `argv`, not empty"));
         }
     };
-    for name in shell.env.keys() {
-        let valid = !name.is_empty() && !name.contains('=');
-        if !valid {
-            return Err(Fault::invalid("action.params.env", "a variable name is not empty and has no `=`"));
-        }
-    }
-    let env: usize = shell.env.iter().map(|(name, value)| name.len().saturating_add(value.len())).sum();
+    let env = check_env(&shell.env)?;
     let stdin = shell.stdin.as_ref().map_or(0, String::len);
     too_long("action.params", words.saturating_add(env).saturating_add(stdin))?;
     check_range("action.params.timeout_ms", shell.timeout_ms, MAX_TIMEOUT_MS)?;
     check_range("action.params.max_output_bytes", shell.max_output_bytes, MAX_OUTPUT_BYTES)?;
-    if shell.network {
-        let message = "commands run without network in this version";
-        return Err(Fault::new(ErrorCode::NotYetSupported, message).at("action.params.network"));
+    check_network(shell.network)
+}
+
+/// How many bytes the variables have.
+fn check_env(env: &BTreeMap<String, String>) -> Result<usize, Fault> {
+    if env.keys().any(|name| name.is_empty() || name.contains('=')) {
+        return Err(Fault::invalid("action.params.env", "a variable name is not empty and has no `=`"));
     }
-    Ok(())
+    Ok(env.iter().map(|(name, value)| name.len().saturating_add(value.len())).sum())
+}
+
+fn check_network(wanted: bool) -> Result<(), Fault> {
+    if !wanted {
+        return Ok(());
+    }
+    let message = "commands run without network in this version";
+    Err(Fault::new(ErrorCode::NotYetSupported, message).at("action.params.network"))
+}
+
+fn check_spawn(spawn: &ProcessSpawn) -> Result<(), Fault> {
+    let words: usize = spawn.args.iter().map(String::len).sum();
+    too_long("action.params", words.saturating_add(check_env(&spawn.env)?))?;
+    if spawn.cwd.as_deref() == Some("") {
+        return Err(Fault::invalid("action.params.cwd", "a folder's path is not empty"));
+    }
+    check_network(spawn.network)
+}
+
+fn check_keyboard(input: &KeyboardInput) -> Result<(), Fault> {
+    match (&input.text, &input.keys) {
+        (Some(text), None) if !text.is_empty() => {
+            if text.len() > MAX_TYPED_BYTES {
+                let message = format!("{} bytes are too many to type; the limit is {MAX_TYPED_BYTES}", text.len());
+                return Err(Fault::new(ErrorCode::TooLongToReview, message).at("action.params.text"));
+            }
+            if let Some(control) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+                let message =
+                    format!("`{}` can't be typed; name it in `keys`", crate::escape_line(&control.to_string()));
+                return Err(Fault::invalid("action.params.text", message));
+            }
+        }
+        (None, Some(keys)) if (1..=MAX_CHORDS).contains(&keys.len()) => {}
+        _ => {
+            let message = format!("give exactly one of `text`, not empty, and `keys`, 1 to {MAX_CHORDS} of them");
+            return Err(Fault::invalid("action.params.text", message));
+        }
+    }
+    if input.secret && input.text.is_none() {
+        return Err(Fault::invalid("action.params.secret", "only `text` can be a secret"));
+    }
+    check_most("action.params.hold_ms", input.hold_ms, MAX_HOLD_MS)
+}
+
+fn check_click(click: &MouseClick) -> Result<(), Fault> {
+    let (least, most) = match click.button {
+        MouseButton::None => (0, 0),
+        wheel if wheel.is_wheel() => (1, 50),
+        _ => (1, 3),
+    };
+    if click.clicks.is_some_and(|clicks| !(least..=most).contains(&clicks)) {
+        return Err(Fault::invalid("action.params.clicks", format!("from {least} to {most} with this button")));
+    }
+    if click.phase != ClickPhase::Click
+        && (click.button.is_wheel() || click.button == MouseButton::None || click.clicks.is_some_and(|n| n != 1))
+    {
+        return Err(Fault::invalid("action.params.phase", "`down` and `up` are of one button"));
+    }
+    check_modifiers(&click.modifiers)
+}
+
+fn check_drag(drag: &MouseDrag) -> Result<(), Fault> {
+    if !(1..=MAX_POINTS).contains(&drag.path.len()) {
+        return Err(Fault::invalid("action.params.path", format!("1 to {MAX_POINTS} points")));
+    }
+    if drag.button.is_wheel() || drag.button == MouseButton::None {
+        return Err(Fault::invalid("action.params.button", "a drag holds a button"));
+    }
+    check_most("action.params.duration_ms", drag.duration_ms, MAX_HOLD_MS)?;
+    check_modifiers(&drag.modifiers)
+}
+
+fn check_modifiers(modifiers: &[Modifier]) -> Result<(), Fault> {
+    let mut sorted = modifiers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() == modifiers.len() {
+        return Ok(());
+    }
+    Err(Fault::invalid("action.params.modifiers", "each modifier once"))
+}
+
+fn check_most(field: &str, value: u64, max: u64) -> Result<(), Fault> {
+    if value <= max { Ok(()) } else { Err(Fault::invalid(field, format!("at most {max}"))) }
 }
 
 fn check_edit(edit: &FileEdit) -> Result<(), Fault> {
@@ -277,11 +387,71 @@ mod tests {
     }
 
     #[test]
-    fn r9_other_types_of_the_closed_set_are_named_as_not_yet_supported() {
-        for kind in ActionType::ALL.into_iter().filter(|kind| !kind.is_supported()) {
-            assert_eq!(code(json!({"type":kind.name(),"target":"/ws/a"})), ErrorCode::NotYetSupported);
-        }
+    fn r9_the_set_of_types_is_closed() {
         assert_eq!(code(json!({"type":"format_disk","target":"/"})), ErrorCode::InvalidArgument);
+        for kind in ActionType::ALL {
+            let needs_params = matches!(
+                kind,
+                ActionType::FileWrite
+                    | ActionType::FileEdit
+                    | ActionType::KeyboardInput
+                    | ActionType::MouseDrag
+                    | ActionType::ShellExec
+            );
+            let parsed = ActRequest::parse(&json!({"type":kind.name(),"target":"/ws/a"}));
+            assert_eq!(parsed.is_err(), needs_params, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn r9_input_is_of_one_kind_and_within_bounds() {
+        let parse = |kind: &str, params: Value| {
+            ActRequest::parse(&json!({"type":kind,"target":"@w1/g1","params":params})).map(|request| request.action)
+        };
+        for (kind, params) in [
+            ("keyboard_input", json!({"text":"Grüße 🎈\n"})),
+            ("keyboard_input", json!({"keys":["ctrl+s","enter"],"hold_ms":10})),
+            ("mouse_click", json!({})),
+            ("mouse_click", json!({"button":"wheel_down","clicks":50})),
+            ("mouse_click", json!({"button":"none"})),
+            ("mouse_click", json!({"phase":"down","modifiers":["ctrl"]})),
+            ("mouse_drag", json!({"path":[[1,2],[3,4]]})),
+        ] {
+            let action = parse(kind, params.clone()).unwrap_or_else(|fault| panic!("{params}: {fault}"));
+            let again: TypedAction = serde_json::from_value(serde_json::to_value(&action).unwrap()).unwrap();
+            assert_eq!(again, action);
+        }
+        for (kind, params) in [
+            ("keyboard_input", json!({})),
+            ("keyboard_input", json!({"text":""})),
+            ("keyboard_input", json!({"text":"a\u{1b}b"})),
+            ("keyboard_input", json!({"text":"a","keys":["a"]})),
+            ("keyboard_input", json!({"keys":[]})),
+            ("keyboard_input", json!({"keys":["hyper+q"]})),
+            ("keyboard_input", json!({"keys":["a"],"secret":true})),
+            ("keyboard_input", json!({"text":"a","hold_ms":10_001})),
+            ("mouse_click", json!({"clicks":4})),
+            ("mouse_click", json!({"clicks":0})),
+            ("mouse_click", json!({"button":"none","clicks":1})),
+            ("mouse_click", json!({"button":"wheel_up","phase":"down"})),
+            ("mouse_click", json!({"modifiers":["alt","alt"]})),
+            ("mouse_drag", json!({"path":[]})),
+            ("mouse_drag", json!({"path":[[1,2]],"button":"wheel_up"})),
+            ("process_signal", json!({"signal":"SIGSEGV"})),
+        ] {
+            assert_eq!(parse(kind, params.clone()).unwrap_err().code, ErrorCode::InvalidArgument, "{params}");
+        }
+        let long = parse("keyboard_input", json!({"text":"x".repeat(MAX_TYPED_BYTES + 1)}));
+        assert_eq!(long.unwrap_err().code, ErrorCode::TooLongToReview);
+    }
+
+    #[test]
+    fn r9_a_point_is_written_in_two_ways_and_kept_in_one() {
+        let click = |target: Value| ActRequest::parse(&json!({"type":"mouse_click","target":target}));
+        assert_eq!(click(json!({"x":3,"y":-4})).unwrap().action.target, "point:3,-4");
+        assert_eq!(click(json!("point:3,-4")).unwrap().action.target, "point:3,-4");
+        assert!(click(json!({"x":3})).is_err() && click(json!({"x":3.5,"y":1})).is_err());
+        assert!(ActRequest::parse(&json!({"type":"file_read","target":{"x":1,"y":2}})).is_err());
     }
 
     #[test]

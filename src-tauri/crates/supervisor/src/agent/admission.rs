@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use bodyguard_body::{Inspection, SandboxInfo, SandboxLevel, runs_later};
-use bodyguard_policy::{Containment, Decision, Operation, Policy, Request, Resource, Verdict};
+use bodyguard_body::{Inspection, Review, SandboxInfo, SandboxLevel};
+use bodyguard_policy::{Containment, Decision, Operation, Policy, Request, Verdict};
 use bodyguard_protocol::ui::UiEventKind;
 use bodyguard_protocol::{
-    ActionType, AskId, Digest, ErrorCode, Fault, OutcomeStatus, Params, StableFields, StateHash, TypedAction,
-    canonical_digest,
+    ActionType, AskId, Digest, ErrorCode, Fault, OutcomeStatus, StableFields, StateHash, TypedAction, canonical_digest,
 };
 use bodyguard_trace::{Record, Refused, RefusedEdge};
 use serde_json::Value;
 
-use super::{Refusal, affordances};
+use super::{Refusal, affordances, resource};
 use crate::core::Core;
 use crate::session::Session;
 
@@ -53,7 +52,7 @@ pub(crate) async fn admit(core: &Core, session: &Session, action: &TypedAction) 
     let perceived = session.look().fresh()?;
     let named = TypedAction { target: resolve(session, action)?, ..action.clone() };
     let policy = core.policies.current(&core.log, &session.workspace.name).await?;
-    permitted(&policy, session, &named)?;
+    permitted(&policy, session, &named, None)?;
     core.revive(session).await?;
     let state = core.stable(session).await?;
     unchanged(action.kind, &perceived.state.fields, &state.fields)?;
@@ -63,7 +62,7 @@ pub(crate) async fn admit(core: &Core, session: &Session, action: &TypedAction) 
     let body = session.body();
     let inspection = body.inspect(&named).await.inspect_err(|fault| session.note_fault(fault)).map_err(environment)?;
     // A link may have led elsewhere: what counts is where it really is.
-    let decision = permitted(&policy, session, &inspection.resolved)?;
+    let decision = permitted(&policy, session, &inspection.resolved, Some(&inspection.review))?;
     let resolved = &inspection.resolved;
     if !affordances::afforded(session, &policy, resolved.kind, &resolved.target) {
         return Err(environment(Fault::new(ErrorCode::NotAfforded, "this isn't in the current affordance set")));
@@ -78,8 +77,13 @@ pub(crate) async fn admit(core: &Core, session: &Session, action: &TypedAction) 
     })
 }
 
-fn permitted(policy: &Policy, session: &Session, action: &TypedAction) -> Result<Decision, NotAdmitted> {
-    let decision = decide(policy, session, action);
+fn permitted(
+    policy: &Policy,
+    session: &Session,
+    action: &TypedAction,
+    review: Option<&Review>,
+) -> Result<Decision, NotAdmitted> {
+    let decision = decide(policy, session, action, review);
     match decision.verdict() {
         Verdict::Deny { reason, .. } => {
             let fault = Fault::new(ErrorCode::DeniedByPolicy, reason.clone())
@@ -90,35 +94,16 @@ fn permitted(policy: &Policy, session: &Session, action: &TypedAction) -> Result
     }
 }
 
-/// What the policy says to an action whose target is a path or a monitor.
-pub(crate) fn decide(policy: &Policy, session: &Session, action: &TypedAction) -> Decision {
-    let root = &session.workspace.root;
-    let resource = match &action.params {
-        Params::ShellExec(shell) => Resource::Command {
-            program: shell.argv.as_ref().and_then(|argv| argv.first().cloned()),
-            text: shell.command.clone().unwrap_or_else(|| shell.argv.as_deref().unwrap_or_default().join(" ")),
-            cwd_inside_workspace: is_inside(root, &action.target),
-            network: shell.network,
-        },
-        Params::FileRead(_) | Params::FileWrite(_) | Params::FileEdit(_) | Params::FileDelete(_) => Resource::Path {
-            path: action.target.clone(),
-            inside_workspace: is_inside(root, &action.target),
-            runs_later: runs_later(&action.target) || holds_what_runs_later(action),
-        },
-        Params::ScreenCapture(_) => Resource::Screen { monitor: action.target.clone() },
-    };
+/// What the policy says to an action whose target is resolved. `review` is what the body found, once
+/// it has looked; before that, windows and processes are what the current perception showed.
+pub(crate) fn decide(policy: &Policy, session: &Session, action: &TypedAction, review: Option<&Review>) -> Decision {
     policy.decide(&Request {
         workspace: &session.workspace.name,
         agent: &session.agent,
         operation: Operation::Act(action.kind),
-        resource,
+        resource: resource::of(session, action, review),
         containment: containment(&session.body().sandbox()),
     })
-}
-
-/// Deleting a repository's own folder takes its hooks and configuration along.
-fn holds_what_runs_later(action: &TypedAction) -> bool {
-    action.kind == ActionType::FileDelete && runs_later(&format!("{}/hooks", action.target))
 }
 
 /// How the policy's words name a body's containment. Namespaces alone are not every layer.
@@ -130,7 +115,7 @@ pub(crate) fn containment(sandbox: &SandboxInfo) -> Containment {
     }
 }
 
-/// The target as an absolute path or `monitor:N`.
+/// The target without refs: an absolute path, `monitor:N`, `window:N`, `point:X,Y`, `process:N`.
 fn resolve(session: &Session, action: &TypedAction) -> Result<String, Fault> {
     let target =
         if action.target.starts_with('@') { session.resolve_ref(&action.target)? } else { action.target.clone() };
@@ -140,7 +125,18 @@ fn resolve(session: &Session, action: &TypedAction) -> Result<String, Fault> {
             Some(number) => Ok(format!("monitor:{number}")),
             None => Err(at(Fault::invalid("action.target", "a screen's target is `monitor:N` or a monitor's ref"))),
         },
-        _ => absolute(&session.workspace.root, &target).map_err(at),
+        ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag => {
+            resource::input_target(session, action.kind, &target).map_err(at)
+        }
+        ActionType::ProcessSignal => resource::process_target(session, &target).map_err(at),
+        // A bare name is looked up where programs are.
+        ActionType::ProcessSpawn if !target.contains('/') => Ok(target),
+        ActionType::ProcessSpawn
+        | ActionType::ShellExec
+        | ActionType::FileRead
+        | ActionType::FileWrite
+        | ActionType::FileEdit
+        | ActionType::FileDelete => absolute(&session.workspace.root, &target).map_err(at),
     }
 }
 
@@ -172,10 +168,7 @@ pub(crate) fn is_inside(root: &str, path: &str) -> bool {
 /// has the focus matters to what looks at the screen; to a file or a command it doesn't, and a
 /// person who changes windows must not stop them.
 fn unchanged(kind: ActionType, perceived: &StableFields, now: &StableFields) -> Result<(), Fault> {
-    let concerns_screen = matches!(
-        kind,
-        ActionType::ScreenCapture | ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag
-    );
+    let concerns_screen = kind == ActionType::ScreenCapture || kind.is_input();
     let mut changed = perceived.differences(now);
     changed.retain(|field| concerns_screen || *field != "focused_window_title");
     if changed.is_empty() {

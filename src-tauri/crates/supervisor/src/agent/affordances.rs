@@ -10,7 +10,7 @@ use bodyguard_protocol::{
 };
 
 use super::admission::{absolute, containment, is_inside};
-use super::perceive;
+use super::{perceive, resource};
 use crate::core::Core;
 use crate::session::Session;
 
@@ -116,6 +116,27 @@ fn classes(session: &Session, scope: &str) -> Vec<Class> {
             example: format!("{scope}/file"),
         },
     ];
+    classes.push(Class {
+        kind: ActionType::ProcessSpawn,
+        target: "**".to_owned(),
+        label: "programs".into(),
+        example: String::new(),
+    });
+    for process in &session.look().processes {
+        classes.push(Class {
+            kind: ActionType::ProcessSignal,
+            target: process.target.clone(),
+            label: bodyguard_protocol::escape_line(&process.command),
+            example: process.command.clone(),
+        });
+    }
+    for window in &session.look().windows {
+        let label = bodyguard_protocol::escape_line(&window.title);
+        for kind in [ActionType::KeyboardInput, ActionType::MouseClick, ActionType::MouseDrag] {
+            let (target, example) = (window.target.clone(), window.target.clone());
+            classes.push(Class { kind, target, label: label.clone(), example });
+        }
+    }
     if session.has_screen {
         let monitor = "monitor:0".to_owned();
         classes.push(Class {
@@ -146,8 +167,18 @@ fn stand(session: &Session, policy: &Policy, kind: ActionType, target: &str) -> 
         ActionType::ShellExec => {
             Resource::Command { program: None, text: String::new(), cwd_inside_workspace: inside, network: false }
         }
+        ActionType::ProcessSpawn => {
+            Resource::Command { program: None, text: String::new(), cwd_inside_workspace: true, network: false }
+        }
+        ActionType::ProcessSignal => Resource::Process { command: target.to_owned() },
         ActionType::ScreenCapture => Resource::Screen { monitor: target.to_owned() },
-        _ => Resource::Path { path: target.to_owned(), inside_workspace: inside, runs_later: runs_later(target) },
+        ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag => {
+            let look = session.look();
+            resource::window(look.windows.iter().find(|window| window.target == target), false)
+        }
+        ActionType::FileRead | ActionType::FileWrite | ActionType::FileEdit | ActionType::FileDelete => {
+            Resource::Path { path: target.to_owned(), inside_workspace: inside, runs_later: runs_later(target) }
+        }
     };
     let decision = policy.decide(&Request {
         workspace: &session.workspace.name,
@@ -166,6 +197,10 @@ fn stand(session: &Session, policy: &Policy, kind: ActionType, target: &str) -> 
 /// Whether an action on a resolved target is in the current set (OS-011 §7.2). The body has looked
 /// at the very target already, so that what remains is whether a class covers it.
 pub(super) fn afforded(session: &Session, policy: &Policy, kind: ActionType, target: &str) -> bool {
+    // The body has found a window at the point, or none, and the policy has judged what it found.
+    if kind.is_input() {
+        return session.look().sees_screen;
+    }
     let monitor = kind == ActionType::ScreenCapture && session.has_screen;
     let covered = classes(session, &session.workspace.root)
         .into_iter()
@@ -188,7 +223,7 @@ pub(super) async fn check_preconditions(
         };
         let (kind, target) = text.split_once('@').map_or((text.as_str(), None), |(kind, target)| (kind, Some(target)));
         let kind = ActionType::ALL.into_iter().find(|known| known.name() == kind);
-        let kind = kind.filter(|kind| kind.is_supported()).ok_or_else(|| unmet("it names no action of this body"))?;
+        let kind = kind.ok_or_else(|| unmet("it names no action of this body"))?;
         let target = match target {
             None => session.workspace.root.clone(),
             Some(reference) if reference.starts_with('@') => session.resolve_ref(reference)?,

@@ -6,6 +6,7 @@ mod dry_run;
 mod handle;
 mod perceive;
 mod pipeline;
+mod resource;
 mod review;
 mod types;
 

@@ -260,7 +260,7 @@ async fn authorize(
         return Err(Fault::new(ErrorCode::Cancelled, "the request was taken back before it ran"));
     }
     let policy = core.policies.current(&core.log, &session.workspace.name).await?;
-    let decision = admission::decide(&policy, session, admitted.action());
+    let decision = admission::decide(&policy, session, admitted.action(), Some(&admitted.inspection.review));
     if let Verdict::Deny { reason, .. } = decision.verdict() {
         return Err(Fault::new(ErrorCode::DeniedByPolicy, reason.clone()));
     }

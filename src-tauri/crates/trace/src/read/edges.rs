@@ -288,16 +288,25 @@ fn summary(kind: ActionType, action: &Value) -> String {
             (None, Some(Value::Array(items))) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
             (None, _) => target.to_owned(),
         },
+        ActionType::KeyboardInput => match (param("text").and_then(Value::as_str), param("keys")) {
+            (Some(text), _) => text.to_owned(),
+            (None, Some(Value::Array(items))) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+            (None, _) => target.to_owned(),
+        },
+        ActionType::ProcessSpawn => {
+            let args = param("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            std::iter::once(target).chain(args).collect::<Vec<_>>().join(" ")
+        }
+        ActionType::ProcessSignal => {
+            format!("{} {target}", param("signal").and_then(Value::as_str).unwrap_or_default())
+        }
         ActionType::FileRead
         | ActionType::FileWrite
         | ActionType::FileEdit
         | ActionType::FileDelete
-        | ActionType::KeyboardInput
         | ActionType::MouseClick
         | ActionType::MouseDrag
-        | ActionType::ScreenCapture
-        | ActionType::ProcessSpawn
-        | ActionType::ProcessSignal => target.to_owned(),
+        | ActionType::ScreenCapture => target.to_owned(),
     };
     let mut line: String = text.chars().take(SUMMARY).collect();
     if line.len() < text.len() {

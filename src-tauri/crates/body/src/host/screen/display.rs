@@ -146,6 +146,9 @@ impl Display {
         let corner = self.connection.translate_coordinates(window, self.root, 0, 0).ok()?.reply().ok()?;
         let Focused { title, app } = self.describe(window);
         Some(WindowInfo {
+            reference: String::new(),
+            target: format!("window:{window}"),
+            runs_commands: false,
             title,
             app,
             x: i32::from(corner.dst_x),

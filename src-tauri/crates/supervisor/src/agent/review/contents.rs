@@ -1,7 +1,9 @@
 //! The exact content under review.
 
+use std::collections::BTreeMap;
+
 use bodyguard_body::{DeletedEntry, Review};
-use bodyguard_protocol::action::ShellExec;
+use bodyguard_protocol::action::{KeyboardInput, ProcessSpawn, ShellExec};
 use bodyguard_protocol::ui::{Content, DiffLine, DiffLineKind};
 use bodyguard_protocol::{ErrorCode, Fault, FileKind, MAX_REVIEW_BYTES, Params, escape_line, escape_text};
 use similar::{ChangeTag, TextDiff};
@@ -14,6 +16,8 @@ const CONTEXT: usize = 3;
 pub(super) fn contents(params: &Params, review: &Review) -> Result<Vec<Content>, Fault> {
     match (params, review) {
         (Params::ShellExec(shell), _) => Ok(shell_contents(shell)),
+        (Params::ProcessSpawn(spawn), Review::Command { program, .. }) => Ok(spawn_contents(&program.name, spawn)),
+        (Params::KeyboardInput(input), _) => Ok(keyboard_contents(input)),
         (_, Review::Edit { path, before, after, bytes_before, bytes_after, .. }) => {
             reviewable(diff(path, before, after, *bytes_before, *bytes_after))
         }
@@ -66,6 +70,22 @@ fn tree(path: &str, entries: &[DeletedEntry]) -> Content {
     }
 }
 
+fn keyboard_contents(input: &KeyboardInput) -> Vec<Content> {
+    let typed = input.text.iter().map(|exact| text(if input.secret { "Types a secret" } else { "Types" }, exact));
+    let pressed = input.keys.iter().map(|keys| Content::Arguments {
+        label: "Presses".into(),
+        items: keys.iter().map(|chord| escape_line(&chord.to_string())).collect(),
+    });
+    typed.chain(pressed).collect()
+}
+
+fn spawn_contents(program: &str, spawn: &ProcessSpawn) -> Vec<Content> {
+    let items = std::iter::once(program).chain(spawn.args.iter().map(String::as_str)).map(escape_line).collect();
+    let mut contents = vec![Content::Arguments { label: "Program and arguments, without a shell".into(), items }];
+    contents.extend(environment(&spawn.env));
+    contents
+}
+
 fn shell_contents(shell: &ShellExec) -> Vec<Content> {
     let mut contents = Vec::new();
     if let Some(command) = &shell.command {
@@ -80,13 +100,15 @@ fn shell_contents(shell: &ShellExec) -> Vec<Content> {
     if let Some(stdin) = &shell.stdin {
         contents.push(text("Text on its standard input", stdin));
     }
-    if !shell.env.is_empty() {
-        contents.push(Content::Arguments {
-            label: "Variables that the agent sets".into(),
-            items: shell.env.iter().map(|(name, value)| escape_line(&format!("{name}={value}"))).collect(),
-        });
-    }
+    contents.extend(environment(&shell.env));
     contents
+}
+
+fn environment(env: &BTreeMap<String, String>) -> Option<Content> {
+    (!env.is_empty()).then(|| Content::Arguments {
+        label: "Variables that the agent sets".into(),
+        items: env.iter().map(|(name, value)| escape_line(&format!("{name}={value}"))).collect(),
+    })
 }
 
 fn text(label: &str, exact: &str) -> Content {

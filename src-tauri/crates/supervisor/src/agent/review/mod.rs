@@ -1,6 +1,7 @@
 //! What a person sees of an act before deciding: exact, escaped, whole.
 
 mod contents;
+mod input;
 mod warnings;
 
 use bodyguard_body::{Review, SandboxInfo};
@@ -99,6 +100,15 @@ fn headline(session: &Session, params: &Params, review: &Review) -> String {
             let all = if more == 0 { String::new() } else { format!(" and {more} files and folders in it") };
             format!("{agent} wants to delete {}{all} in {place}", escape_line(file_name(path)))
         }
+        (Params::ProcessSpawn(_), Review::Command { program, .. }) => {
+            format!("{agent} wants to start {} in {place}", escape_line(&program.name))
+        }
+        (Params::ProcessSignal(wanted), Review::Signal { command }) => {
+            format!("{agent} wants to send {} to {}", wanted.signal.name(), quoted(command))
+        }
+        (_, Review::Input { window, .. }) => {
+            format!("{agent} wants to {} {}", input::phrase(params), input::place(window.as_ref()))
+        }
         (Params::ScreenCapture(_), Review::Capture { monitor, .. }) => {
             format!("{agent} wants a picture of your screen {}", escape_line(monitor))
         }
@@ -107,6 +117,15 @@ fn headline(session: &Session, params: &Params, review: &Review) -> String {
         }
         _ => format!("{agent} wants to act in {place}"),
     }
+}
+
+/// The beginning of a text that may be long, in quotes.
+fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHORT_COMMAND).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("“{}”", escape_line(&shown))
 }
 
 /// A short command itself; of a long one its size, because half a command misleads.
@@ -158,9 +177,14 @@ fn action_facts(params: &Params, review: &Review, target: &str) -> Vec<Fact> {
             facts.push(fact("File", path));
             facts.push(fact("Size", &format!("{size} bytes")));
         }
+        Review::Input { window, point } => facts.extend(input::facts(params, window.as_ref(), *point)),
+        Review::Signal { command } => facts.push(fact("Process", command)),
         Review::Capture { monitor, width, height } => {
             facts.push(fact("Screen", &format!("{monitor} ({target}), {width} × {height} pixels")));
         }
+    }
+    if let Params::ProcessSpawn(_) = params {
+        facts.push(fact("Ends", "with the session, if not before"));
     }
     if let Params::ShellExec(shell) = params {
         if shell.stdin.is_some() {

@@ -44,7 +44,17 @@ pub(super) fn warnings(admitted: &Admitted, params: &Params, review: &Review) ->
         | Review::New { .. }
         | Review::Delete { .. }
         | Review::Read { .. }
+        | Review::Signal { .. }
         | Review::Capture { .. } => {}
+        Review::Input { window, .. } => {
+            if window.as_ref().is_none_or(|window| window.runs_commands) {
+                let text = "What is typed or clicked here can run commands, and nothing would contain them";
+                warn(WarningCode::WeakContainment, text.into());
+            }
+        }
+    }
+    if matches!(params, Params::ProcessSpawn(_)) && admitted.sandbox.level == SandboxLevel::None {
+        warn(WarningCode::WeakContainment, "Nothing contains this program".into());
     }
     if let Params::ShellExec(shell) = params {
         if let Some(word) = dangerous_word(shell) {
@@ -76,7 +86,17 @@ fn agent_text(params: &Params) -> Vec<&str> {
         }
         Params::FileEdit(edit) => edit.edits.iter().flat_map(|one| [one.old.as_str(), one.new.as_str()]).collect(),
         Params::FileWrite(write) => write.content.iter().map(String::as_str).collect(),
-        Params::FileRead(_) | Params::FileDelete(_) | Params::ScreenCapture(_) => Vec::new(),
+        Params::KeyboardInput(input) => input.text.iter().map(String::as_str).collect(),
+        Params::ProcessSpawn(spawn) => {
+            let env = spawn.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+            spawn.args.iter().map(String::as_str).chain(env).collect()
+        }
+        Params::FileRead(_)
+        | Params::FileDelete(_)
+        | Params::MouseClick(_)
+        | Params::MouseDrag(_)
+        | Params::ProcessSignal(_)
+        | Params::ScreenCapture(_) => Vec::new(),
     }
 }
 
