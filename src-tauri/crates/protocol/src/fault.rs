@@ -101,6 +101,8 @@ pub enum ErrorCode {
     NoRoomToRecord,
     /// The log can't be written.
     StorageFailure,
+    /// A person is using keyboard or mouse of the same desktop.
+    PersonActive,
     /// A person pressed stop.
     Stopped,
     /// Bodyguard isn't running, so there is nobody to ask.

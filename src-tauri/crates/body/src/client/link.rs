@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bodyguard_protocol::{ErrorCode, Fault};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
@@ -25,6 +25,10 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 /// How long a cancelled act may take to report what it had done.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a host may take to end by itself.
+const ENDING: Duration = Duration::from_millis(400);
+const ENDING_LOOK: Duration = Duration::from_millis(4);
 
 type Reply = (Answer, Option<Vec<u8>>);
 type Waiting = HashMap<u64, oneshot::Sender<Reply>>;
@@ -212,9 +216,21 @@ fn serve(shared: &Shared, command: Command, started: &SyncSender<std::io::Result
         }
     }
     shared.lost.store(true, Ordering::Release);
-    let _ = child.kill();
+    end(&mut child);
     let _ = child.wait();
     shared.waiting().clear();
+}
+
+/// The host lets go of keys and buttons and ends by itself, because its socket has; or by force.
+fn end(child: &mut Child) {
+    let begun = Instant::now();
+    while begun.elapsed() < ENDING {
+        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+            return;
+        }
+        std::thread::sleep(ENDING_LOOK);
+    }
+    let _ = child.kill();
 }
 
 // The command holds the host's end of the socket; it is dropped here, so that the host's end is the
@@ -238,12 +254,12 @@ fn command(program: &Path, config: &BodyConfig, socket: OwnedFd) -> Command {
 }
 
 fn wait_blocking(mut first: oneshot::Receiver<Reply>, limit: Duration) -> Result<Answer, Fault> {
-    let deadline = std::time::Instant::now() + limit;
+    let deadline = Instant::now() + limit;
     loop {
         match first.try_recv() {
             Ok((answer, _)) => return Ok(answer),
             Err(oneshot::error::TryRecvError::Closed) => return Err(lost("the body host ended at its start")),
-            Err(oneshot::error::TryRecvError::Empty) if std::time::Instant::now() < deadline => {
+            Err(oneshot::error::TryRecvError::Empty) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(oneshot::error::TryRecvError::Empty) => {

@@ -11,6 +11,7 @@ mod git;
 mod harden;
 mod held;
 mod inner;
+mod input;
 mod output;
 mod processes;
 mod read;

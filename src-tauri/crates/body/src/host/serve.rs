@@ -48,6 +48,7 @@ pub(super) fn serve() -> ExitCode {
     while let Ok(Some((envelope, _))) = frame::receive::<Request>(server.socket.as_fd()) {
         server.take(envelope);
     }
+    server.host.let_go();
     // The supervisor has gone. With this process end the thread that started the sandboxes, and they.
     ExitCode::SUCCESS
 }

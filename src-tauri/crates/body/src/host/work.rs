@@ -15,6 +15,7 @@ use super::cancel::Cancel;
 use super::command::{self, Programs};
 use super::files::{Place, Root};
 use super::inner::Spec;
+use super::input::{Aim, Input};
 use super::sandbox::{self, Held, Sandbox, User};
 use super::screen::{Screen, region_of};
 use super::shell::{self, Bounds};
@@ -37,6 +38,7 @@ pub(super) struct Host {
     sandbox: Result<Sandbox, String>,
     info: SandboxInfo,
     screen: Screen,
+    input: Input,
     programs: Programs,
 }
 
@@ -51,7 +53,12 @@ impl Host {
         });
         let info = sandbox::describe(&sandbox.as_ref().map(|_| user).map_err(Clone::clone))?;
         let screen = Screen::new(config.hidden_pids.clone());
-        Ok(Self { config, root, spawner, sandbox, info, screen, programs: Programs::default() })
+        Ok(Self { config, root, spawner, sandbox, info, screen, input: Input::new(), programs: Programs::default() })
+    }
+
+    /// Lets go of whatever is held of keyboard and mouse.
+    pub(super) fn let_go(&self) {
+        self.input.let_go();
     }
 
     pub(super) fn sandbox(&self) -> &SandboxInfo {
@@ -139,7 +146,10 @@ impl Host {
                 let resolved = TypedAction { target: place.absolute.clone(), ..action.clone() };
                 Ok((inspection(resolved, binding, review, json!({ "size": size })), Ready::Read(place)))
             }
-            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => Err(later(action.kind)),
+            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => {
+                let (found, aim) = self.input.inspect(&self.screen, action)?;
+                Ok((found, Ready::Input(aim)))
+            }
             Params::ProcessSpawn(_) | Params::ProcessSignal(_) => Err(later(action.kind)),
             Params::ScreenCapture(capture) => {
                 let monitor = self.screen.monitor(&action.target)?;
@@ -214,7 +224,7 @@ impl Host {
             return Err(changed("the name leads elsewhere now"));
         }
         if canonical_digest(&now.binding)? != *bound {
-            return Err(changed("the file, folder, program or script has changed"));
+            return Err(changed("what it is bound to has changed"));
         }
         Ok(ready)
     }
@@ -236,6 +246,7 @@ impl Host {
         }
         let (observed, image) = match (ready, &action.params) {
             (Ready::Shell(spec), Params::ShellExec(shell)) => return self.run(&spec, shell, cancel),
+            (Ready::Input(aim), _) => return self.input.act(&self.screen, action, &aim, cancel),
             (Ready::Edit(place, planned), _) => {
                 edit::replace(&self.root, &place, &planned)?;
                 let after = Digest::of(&planned.after);
@@ -329,6 +340,7 @@ enum Ready {
     Delete(delete::Doomed),
     Read(Place),
     Capture(MonitorInfo, super::screen::Rect),
+    Input(Aim),
 }
 
 /// Binding, review and prediction of other content for a file; fills in `before_sha256`.

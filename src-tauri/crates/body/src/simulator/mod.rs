@@ -2,6 +2,7 @@
 //!
 //! Deterministic: equal configurations and equal calls give equal answers, pictures among them.
 
+mod input;
 mod shell;
 mod world;
 
@@ -26,6 +27,7 @@ use crate::{
     DeletedEntry, Effect, Inspection, Limits, Perception, Permit, Program, Review, SandboxInfo, SandboxLevel,
     StableState, apply_edits, changes_what_runs_later, runs_later,
 };
+use input::Typed;
 use world::{World, monitor, picture};
 
 /// What a simulated workspace holds.
@@ -83,7 +85,12 @@ impl SimulatorBody {
         let level = SandboxLevel::Simulated;
         // Text without numbers is always representable; an empty digest would still name no other containment.
         let digest = canonical_digest(&(level, &facts)).unwrap_or_else(|_| Digest::of(b""));
-        let world = World { root: config.root.clone(), files: config.files.clone(), dirty: config.git.dirty };
+        let world = World {
+            root: config.root.clone(),
+            files: config.files.clone(),
+            dirty: config.git.dirty,
+            typed: Typed::default(),
+        };
         Self {
             sandbox: SandboxInfo { level, digest, facts },
             limits: Limits::default(),
@@ -135,7 +142,7 @@ impl SimulatorBody {
                 let screen = monitor();
                 seen.windows.push(self.window(&screen));
                 seen.image = Some(picture(&screen, None, &Default::default())?);
-                seen.payload = json!({ "pointer": { "x": 0, "y": 0 } });
+                seen.payload = self.world().typed.seen();
                 seen.monitors.push(screen);
             }
             // Its commands end before they are answered.
@@ -211,7 +218,12 @@ impl SimulatorBody {
                 let binding = json!({ "type": action.kind, "path": path, "tree": tree });
                 (binding, Review::Delete { path, entries, runs_later }, prediction)
             }
-            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => return Err(later(action.kind)),
+            Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => {
+                let screen = monitor();
+                let window = self.window(&screen);
+                let (binding, review) = input::resolve(&mut resolved, &screen, window)?;
+                (binding, review, Value::Null)
+            }
             Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(action.kind)),
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
@@ -276,7 +288,8 @@ impl SimulatorBody {
                 observed
             }
             Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => {
-                return Err(later(resolved.kind));
+                let window = self.window(&monitor());
+                self.world().typed.take(resolved, &window)
             }
             Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(resolved.kind)),
             Params::ScreenCapture(capture) => {

@@ -7,6 +7,7 @@ use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, MonitorI
 use serde_json::{Value, json};
 
 use super::entry;
+use super::input::Typed;
 use crate::host::{Picture, region_of};
 use crate::{DeletedEntry, Image};
 
@@ -19,6 +20,7 @@ pub(super) struct World {
     /// By path relative to the root; folders are what lies above.
     pub(super) files: BTreeMap<String, Vec<u8>>,
     pub(super) dirty: Option<bool>,
+    pub(super) typed: Typed,
 }
 
 impl World {

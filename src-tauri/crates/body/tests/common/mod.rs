@@ -4,6 +4,8 @@
 //! in the product.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod desktop;
+
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,12 @@
 //! One connection to the X server.
 
+use std::collections::BTreeMap;
+
 use bodyguard_protocol::{Fault, MonitorInfo, WindowInfo};
 use x11rb::connection::Connection as _;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::randr::ConnectionExt as _;
+use x11rb::protocol::res::{ClientIdMask, ClientIdSpec, ConnectionExt as _};
 use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
 use x11rb::rust_connection::RustConnection;
 use x11rb::x11_utils::X11Error;
@@ -12,6 +15,7 @@ use super::super::state::Focused;
 use super::no_display;
 use super::picture::{Picture, Rect};
 use super::shared::{Pixels as _, Portable, Segment, SharedMemory};
+use super::shells::{self, Kin};
 use super::windows::{Hiding, Windows};
 
 x11rb::atom_manager! {
@@ -129,26 +133,32 @@ impl Display {
     /// The windows that aren't ours, topmost first.
     pub(super) fn windows(&self, hidden_pids: &[u32], focused: Option<Window>) -> Result<Vec<WindowInfo>, Fault> {
         let mut found = Vec::new();
+        let processes = shells::processes();
         for window in self.stacked().into_iter().rev() {
             if self.is_hidden(window, hidden_pids) {
                 continue;
             }
             // A window that has gone meanwhile is left out.
-            if let Some(info) = self.info(window, focused == Some(window)) {
+            if let Some(info) = self.info_among(window, focused == Some(window), &processes) {
                 found.push(info);
             }
         }
         Ok(found)
     }
 
-    fn info(&self, window: Window, focused: bool) -> Option<WindowInfo> {
+    pub(super) fn info(&self, window: Window, focused: bool) -> Option<WindowInfo> {
+        self.info_among(window, focused, &shells::processes())
+    }
+
+    fn info_among(&self, window: Window, focused: bool, processes: &BTreeMap<u32, Kin>) -> Option<WindowInfo> {
         let geometry = self.connection.get_geometry(window).ok()?.reply().ok()?;
         let corner = self.connection.translate_coordinates(window, self.root, 0, 0).ok()?.reply().ok()?;
         let Focused { title, app } = self.describe(window);
+        let pids = self.pids(window);
         Some(WindowInfo {
             reference: String::new(),
             target: format!("window:{window}"),
-            runs_commands: false,
+            runs_commands: self.is_furniture(window) || shells::runs_commands(&self.classes(window), &pids, processes),
             title,
             app,
             x: i32::from(corner.dst_x),
@@ -198,7 +208,7 @@ impl Display {
         Ok(None)
     }
 
-    fn stacked(&self) -> Vec<Window> {
+    pub(super) fn stacked(&self) -> Vec<Window> {
         let words = |bytes: Vec<u8>| bytes.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word)).collect();
         let listed = self.property(self.root, self.atoms._NET_CLIENT_LIST_STACKING);
         if listed.is_some() || self.is_managed() {
@@ -210,7 +220,7 @@ impl Display {
     }
 
     /// Whether a window manager runs that says which windows there are; its own aren't among them.
-    fn is_managed(&self) -> bool {
+    pub(super) fn is_managed(&self) -> bool {
         self.property(self.root, self.atoms._NET_SUPPORTING_WM_CHECK).is_some()
     }
 
@@ -245,9 +255,22 @@ impl Display {
                 String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect())
             }
         };
+        Focused { title, app: self.classes(window).into_iter().nth(1).unwrap_or_default() }
+    }
+
+    /// The process that a window says it belongs to, and the one that the server sees at its connection.
+    fn pids(&self, window: Window) -> Vec<u32> {
+        let said = self.property(window, self.atoms._NET_WM_PID).and_then(|bytes| first_word(&bytes));
+        let spec = ClientIdSpec { client: window, mask: ClientIdMask::LOCAL_CLIENT_PID };
+        let seen = self.connection.res_query_client_ids(&[spec]).ok().and_then(|cookie| cookie.reply().ok());
+        let seen = seen.into_iter().flat_map(|reply| reply.ids).flat_map(|id| id.value);
+        said.into_iter().chain(seen).filter(|&pid| pid != 0).collect()
+    }
+
+    /// What X calls instance and class.
+    fn classes(&self, window: Window) -> Vec<String> {
         let class = self.property(window, AtomEnum::WM_CLASS.into()).unwrap_or_default();
-        let app = class.split(|&byte| byte == 0).nth(1).unwrap_or_default();
-        Focused { title, app: String::from_utf8_lossy(app).into_owned() }
+        class.split(|&byte| byte == 0).take(2).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
     /// A property's bytes, up to 16 KiB; none where it isn't set.

@@ -4,6 +4,8 @@ mod display;
 mod focus;
 mod picture;
 mod shared;
+mod shells;
+mod target;
 mod windows;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -75,6 +77,26 @@ impl Screen {
             "picture": { "monitor": first.index, "scale": capture.image.scale, "masked_windows": capture.masked },
         });
         Ok(Look { monitors, windows, capture, payload })
+    }
+
+    /// The window that a click at a point would reach; none where it is the bare desktop.
+    pub(crate) fn at(&self, point: (i32, i32)) -> Result<Option<WindowInfo>, Fault> {
+        self.with(|display| display.window_at(point, &self.hidden_pids))
+    }
+
+    /// The window that `window:N` names.
+    pub(crate) fn window(&self, target: &str) -> Result<WindowInfo, Fault> {
+        self.with(|display| display.window_of(target, &self.hidden_pids))
+    }
+
+    /// Brings a window to the front with the keyboard.
+    pub(crate) fn bring_forward(&self, target: &str) -> Result<(), Fault> {
+        self.with(|display| display.bring_forward(target))
+    }
+
+    /// Whether keys go into a window now.
+    pub(crate) fn has_keyboard(&self, target: &str) -> Result<bool, Fault> {
+        self.with(|display| display.target_has_keyboard(target))
     }
 
     /// The monitor that `monitor:N` names.

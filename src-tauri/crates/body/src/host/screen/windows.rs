@@ -80,6 +80,21 @@ impl<'a> Hiding<'a> {
         Ok(hidden.map(|(rect, _)| *rect).collect())
     }
 
+    /// Whether one of the windows is one that nobody may see.
+    pub(super) fn hides(&self, windows: &Windows, frame: Window) -> Result<bool, Fault> {
+        let mut ours = BTreeSet::new();
+        let mut wanted = None;
+        for (window, _) in &windows.0 {
+            let known = self.look(*window)?;
+            ours.extend(known.owned.iter().copied());
+            if *window == frame {
+                wanted = Some(known);
+            }
+        }
+        // One that has just come isn't known: better not than by mistake.
+        Ok(wanted.is_none_or(|known| known.hidden || !known.clients.is_disjoint(&ours)))
+    }
+
     fn look(&self, frame: Window) -> Result<Known, Fault> {
         let mut known = Known { clients: BTreeSet::new(), hidden: false, owned: BTreeSet::new() };
         let mut level = vec![frame];
