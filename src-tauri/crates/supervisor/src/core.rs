@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::ask::Pendings;
 use crate::bodies::Bodies;
+use crate::desktop::Desktop;
 use crate::events::Events;
 use crate::human::{BarContent, Counts, HumanHandle};
 use crate::init::{ASK_SECONDS, DEFAULT_ASK_SECONDS};
@@ -39,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) keys: Keys,
     pub(crate) budgets: Budgets,
     pub(crate) pendings: Pendings,
+    pub(crate) desktop: Desktop,
     pub(crate) bar: watch::Sender<Option<BarContent>>,
     pub(crate) counts: watch::Sender<Counts>,
     pub(crate) connections: Mutex<HashMap<AgentName, Connections>>,
@@ -99,6 +101,7 @@ impl Supervisor {
             events: Events::new(),
             budgets: Budgets::default(),
             pendings: Pendings::default(),
+            desktop: Desktop::default(),
             bar: watch::channel(None).0,
             counts: watch::channel(Counts { stopped, ..Counts::default() }).0,
             connections: Mutex::default(),

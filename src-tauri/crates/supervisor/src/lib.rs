@@ -11,6 +11,7 @@ mod changes;
 mod clock;
 mod config;
 mod core;
+mod desktop;
 mod events;
 mod human;
 mod init;

@@ -12,11 +12,13 @@ use bodyguard_protocol::{
 };
 use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
 use super::{ActCall, ActReply, Refusal, Waiting, review};
 use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
+use crate::desktop;
 use crate::session::Session;
 
 /// How long a policy's own block lives, in milliseconds; it is used at once.
@@ -228,6 +230,18 @@ async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted:
     } else {
         None
     };
+    let desktop = if action.kind.is_input() {
+        match desktop::take_turn(core, ask).await {
+            Ok(turn) => Some(turn),
+            Err(fault) => {
+                ask::withdraw(core, ask, &fault.message).await;
+                return refused(fault).await;
+            }
+        }
+    } else {
+        None
+    };
+    let cancel = desktop.as_ref().map_or_else(|| ask.cancel.clone(), |turn| turn.cancel.clone());
     let _turn = session.turn.lock().await;
     let authorized = match authorize(core, session, ask, &admitted, yes.as_ref()).await {
         Ok(authorized) => authorized,
@@ -236,7 +250,7 @@ async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted:
             return refused(fault).await;
         }
     };
-    match dispatch(core, session, ask, admitted, authorized).await {
+    match dispatch(core, session, ask, admitted, authorized, cancel).await {
         Ok(reply) => reply,
         Err(fault) => {
             tracing::error!(%fault, action = action.kind.name(), "an act was authorised but not carried out");
@@ -307,6 +321,7 @@ async fn dispatch(
     ask: &Arc<Ask>,
     admitted: Admitted,
     authorized: Authorized,
+    cancel: CancellationToken,
 ) -> Result<ActReply, Fault> {
     let block = authorized.block().cloned();
     if ask.asked {
@@ -343,7 +358,7 @@ async fn dispatch(
     let action = admitted.action().clone();
     let destructive = action.kind.is_destructive();
     let permit = Permit::mint(authorized, committed)?;
-    let acted = session.body().act(permit, action, ask.cancel.clone()).await;
+    let acted = session.body().act(permit, action, cancel).await;
     let mut ended = match acted {
         Ok(effect) => Ended::from_effect(effect),
         Err(fault) => {

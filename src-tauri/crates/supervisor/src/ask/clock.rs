@@ -13,6 +13,8 @@ use crate::core::Core;
 
 /// How often both clocks are looked at.
 const TICK: Duration = Duration::from_millis(250);
+/// How often sessions that were left alone are looked for.
+const ABANDONED_TICK: Duration = Duration::from_secs(1);
 /// How long a requester may stay away without its ask being taken back.
 const AWAY_MS: u64 = 120_000;
 /// How long a finished ask can still be polled for its outcome.
@@ -30,6 +32,15 @@ pub(crate) fn watch_clock(core: &Arc<Core>) {
             for ask in core.pendings.all() {
                 tend(&core, &ask, now).await;
             }
+        }
+    });
+    // Ending a session waits for what it does; asks must lapse meanwhile.
+    let weak: Weak<Core> = Arc::downgrade(core);
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(ABANDONED_TICK);
+        loop {
+            ticks.tick().await;
+            let Some(core) = weak.upgrade() else { return };
             core.end_abandoned().await;
         }
     });
