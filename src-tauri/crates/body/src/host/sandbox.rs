@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use bodyguard_protocol::{ErrorCode, Fault, canonical_digest};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
-use rustix::pipe::PipeFlags;
 
 use super::files::Root;
 use super::inner::{self, Spec};
@@ -66,7 +66,8 @@ pub(crate) struct Sandbox {
 /// A command in its sandbox.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    pub(crate) report: File,
+    /// Where the inner program reports; closed when the sandbox has gone.
+    pub(crate) report: UnixStream,
 }
 
 impl Sandbox {
@@ -91,7 +92,7 @@ impl Sandbox {
         let prepared = self.prepare(root, held, spec, stdin).map_err(|error| unavailable(&error.to_string()))?;
         let (command, keep, report) = prepared;
         let child = spawner.spawn(command, keep).map_err(|error| unavailable(&error.to_string()))?;
-        Ok(Running { child, report: File::from(report) })
+        Ok(Running { child, report })
     }
 
     fn prepare(
@@ -100,9 +101,9 @@ impl Sandbox {
         held: &Held,
         spec: &Spec,
         stdin: Option<&str>,
-    ) -> std::io::Result<(Command, Vec<OwnedFd>, OwnedFd)> {
+    ) -> std::io::Result<(Command, Vec<OwnedFd>, UnixStream)> {
         let mut keep = Keep::default();
-        let (report, report_in) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (report, report_in) = UnixStream::pair()?;
         let mut command = Command::new(&self.program);
         command.args(isolation()).args(self.tree(&mut keep)?);
         let workspace = keep.add(root.fd().try_clone()?);
@@ -115,7 +116,7 @@ impl Sandbox {
             command.args([how, &keep.add(fd), &format!("{}/{relative}", root.path())]);
         }
         let spec = keep.add(memory_file(&serde_json::to_vec(spec)?)?);
-        let report_in = keep.add(report_in);
+        let report_in = keep.add(OwnedFd::from(report_in));
         command.args(["--remount-ro", "/", "--chdir", "/", "--", INNER, inner::WORD, &spec, &report_in]);
         command.env_clear().current_dir("/").process_group(0);
         command.stdin(input(stdin)?).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -2,6 +2,7 @@
 //!
 //! Deterministic: equal configurations and equal calls give equal answers, pictures among them.
 
+mod programs;
 mod shell;
 mod world;
 
@@ -26,6 +27,7 @@ use crate::{
     DeletedEntry, Effect, Inspection, Limits, Perception, Permit, Program, Review, SandboxInfo, SandboxLevel,
     StableState, apply_edits, changes_what_runs_later, runs_later,
 };
+use programs::Programs;
 use world::{World, monitor, picture};
 
 /// What a simulated workspace holds.
@@ -74,6 +76,7 @@ pub struct SimulatorBody {
     sandbox: SandboxInfo,
     limits: Limits,
     world: Mutex<World>,
+    programs: Mutex<Programs>,
 }
 
 impl SimulatorBody {
@@ -88,6 +91,7 @@ impl SimulatorBody {
             sandbox: SandboxInfo { level, digest, facts },
             limits: Limits::default(),
             world: Mutex::new(world),
+            programs: Mutex::default(),
             config,
         }
     }
@@ -95,6 +99,10 @@ impl SimulatorBody {
     fn world(&self) -> MutexGuard<'_, World> {
         // A file is replaced whole, so the map is never half changed.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn programs(&self) -> MutexGuard<'_, Programs> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self, cwd: &str) -> Result<StableState, Fault> {
@@ -138,8 +146,8 @@ impl SimulatorBody {
                 seen.payload = json!({ "pointer": { "x": 0, "y": 0 } });
                 seen.monitors.push(screen);
             }
-            // Its commands end before they are answered.
-            QueryMode::Process => {}
+            // Its commands end before they are answered; what was spawned may go on.
+            QueryMode::Process => seen.processes = self.programs().entries(),
             QueryMode::Shell => seen.payload = json!({ "env": self.config.env_allow }),
             QueryMode::Full => return Err(Fault::invalid("query.mode", "`full` is looked at part by part")),
         }
@@ -212,7 +220,8 @@ impl SimulatorBody {
                 (binding, Review::Delete { path, entries, runs_later }, prediction)
             }
             Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => return Err(later(action.kind)),
-            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(action.kind)),
+            Params::ProcessSpawn(spawn) => return programs::inspect_spawn(&world, action, spawn),
+            Params::ProcessSignal(_) => return self.programs().inspect_signal(action),
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
                 if action.target != "monitor:0" {
@@ -278,7 +287,12 @@ impl SimulatorBody {
             Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => {
                 return Err(later(resolved.kind));
             }
-            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(resolved.kind)),
+            Params::ProcessSpawn(spawn) => {
+                // In this order everywhere: the world, then the programs.
+                let world = self.world();
+                self.programs().spawn(&world, &resolved.target, spawn)?
+            }
+            Params::ProcessSignal(wanted) => self.programs().signal(&resolved.target, wanted.signal)?,
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
                 let taken = picture(&screen, capture.region, capture)?;
