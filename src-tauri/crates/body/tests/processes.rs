@@ -195,8 +195,8 @@ async fn prc_08_a_program_that_ends_at_once_says_how() {
         let one = listed(&lab, &target).await.unwrap();
         assert_eq!((json!(one.exit_code), json!(one.signal)), (exit_code.clone(), signal.clone()), "{text}");
         assert!(!runs(&target));
-        let written = one.output_tail.unwrap_or_default();
-        assert_eq!(written.len(), tail.as_str().unwrap_or_default().len(), "{text}: {written}");
+        // Both streams, in the order in which it wrote.
+        assert_eq!(json!(one.output_tail), tail, "{text}");
         if done.observed["state"] == "ended" {
             assert_eq!((&done.observed["exit_code"], &done.observed["signal"]), (&exit_code, &signal));
         }
@@ -245,7 +245,7 @@ async fn prc_02_no_other_process_is_signalled() {
     let wrappers: Vec<u32> = below(host).into_iter().filter(|&below| below != pid).collect();
     assert_eq!(wrappers.len(), 3, "bwrap twice and the inner program");
     let mut others: Vec<String> =
-        wrappers.iter().chain(&[foreign.0.id(), host, std::process::id(), 1]).map(|&pid| named(pid)).collect();
+        [foreign.0.id(), host, std::process::id(), 1].into_iter().chain(wrappers.clone()).map(named).collect();
     // The session's own number, at another time.
     others.extend([start + 1, start - 1, 0].map(|start| format!("process:{pid}:{start}")));
     others.extend(["process:0:0", "process:2147483648:1"].map(str::to_owned));
@@ -352,10 +352,11 @@ async fn r9_a_hundred_programs_leave_nothing_behind() {
         eventually("all ended", async || below(host).is_empty()).await;
     };
     cycle(3).await;
-    eventually("all is cleared away", async || threads() <= 3).await;
-    let before = (threads(), descriptors());
+    // What reads requests, and what starts programs.
+    eventually("all is cleared away", async || threads() == 2).await;
+    let before = descriptors();
     cycle(100).await;
-    eventually("threads and descriptors are back", async || (threads(), descriptors()) == before).await;
+    eventually("threads and descriptors are back", async || threads() == 2 && descriptors() <= before).await;
     let all = listing(&lab).await;
     assert_eq!(all.len(), 32, "the last ones are told of");
     assert!(all.iter().all(|one| one.state == "ended" && one.exit_code == Some(0)));

@@ -56,7 +56,7 @@ pub(crate) fn finish(
     cancel: &Cancel,
 ) -> Result<Effect, Fault> {
     let started = Instant::now();
-    let Running { mut child, report } = running;
+    let Running { mut child, report, .. } = running;
     let (events, wait) = sync_channel(8);
     cancel.connect(events.clone());
     let streams = [

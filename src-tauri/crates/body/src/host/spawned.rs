@@ -1,7 +1,7 @@
 //! `process_spawn`: programs that go on while the session does.
 
 use std::collections::VecDeque;
-use std::io::{BufReader, Read, Write as _};
+use std::io::{BufReader, PipeReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -27,8 +27,9 @@ const MAX_ENDED: usize = 32;
 /// What is kept of a program's output.
 const TAIL_BYTES: usize = 2_000;
 const REPORT_BYTES: u64 = 1024 * 1024;
-/// A sandbox that hasn't started its program by then is given up.
-const START_LIMIT: Duration = Duration::from_secs(8);
+/// A sandbox that hasn't started its program by then is given up. With the other limits this stays
+/// within what a cancelled act may take to answer.
+const START_LIMIT: Duration = Duration::from_secs(5);
 /// A program that ends within this time is told as ended.
 const BRIEFLY: Duration = Duration::from_millis(200);
 /// What an ended sandbox needs to be cleared away.
@@ -94,15 +95,17 @@ impl Spawned {
     /// Why it could not be started; then nothing of it is left.
     pub(super) fn follow(slot: Slot, running: Running, spec: Spec) -> Result<Effect, Fault> {
         let began = Instant::now();
-        let Running { child, report } = running;
+        let Running { child, report, output: from } = running;
         let leash = Leash(child);
         let control = report.try_clone().map_err(|error| thread_fault(&error))?;
         let (born, is_born) = sync_channel(1);
         let (dead, is_dead) = sync_channel(1);
         let output = Arc::new(Mutex::new(Output::tail_only(TAIL_BYTES)));
-        let follower = Follower { slot, leash, spec, output, born, dead };
+        let follower = Follower { slot, leash, spec, output: Arc::clone(&output), born, dead };
         let thread = std::thread::Builder::new().name("program".to_owned());
-        thread.spawn(move || follower.run(&report)).map_err(|error| thread_fault(&error))?;
+        // Taken at once, so that it never waits for a reader.
+        let reader = from.map(|from| drain(from, output)).transpose().map_err(|error| thread_fault(&error))?;
+        thread.spawn(move || follower.run(&report, reader.as_slice())).map_err(|error| thread_fault(&error))?;
         let started = is_born.recv_timeout(START_LIMIT).unwrap_or_else(|_| {
             // To the follower this is the end of the sandbox, which it then clears away.
             let _ = control.shutdown(Shutdown::Both);
@@ -220,19 +223,15 @@ struct Follower {
 }
 
 impl Follower {
-    fn run(mut self, report: &UnixStream) {
+    fn run(mut self, report: &UnixStream, readers: &[JoinHandle<()>]) {
         let spawned = self.slot.0.clone();
         let mut said = serde_json::Deserializer::from_reader(BufReader::new(report.take(REPORT_BYTES))).into_iter();
-        let readers = match self.readers() {
-            Ok(readers) => readers,
-            Err(error) => return self.fail(thread_fault(&error)),
-        };
         let program = match said.next() {
             Some(Ok(Report::Started { pid })) => self.found(pid),
             Some(Ok(Report::NotStarted { what, message })) => {
                 Err(not_started(what, &message, &self.spec, Fields::SPAWN))
             }
-            Some(Ok(Report::Ended { .. }) | Err(_)) | None => Err(self.without_a_word(&readers)),
+            Some(Ok(Report::Ended { .. }) | Err(_)) | None => Err(self.without_a_word(readers)),
         };
         let program = match program {
             Ok(program) => program,
@@ -249,15 +248,8 @@ impl Follower {
         };
         let _ = self.dead.send(end_of);
         let _ = end(&mut self.leash.0, false);
-        settle(&readers);
+        settle(readers);
         spawned.ended(program, end_of);
-    }
-
-    /// Threads that take what it writes, so that it never waits for a reader.
-    fn readers(&mut self) -> std::io::Result<Vec<JoinHandle<()>>> {
-        let stdout = self.leash.0.stdout.take().map(|from| drain(from, &self.output));
-        let stderr = self.leash.0.stderr.take().map(|from| drain(from, &self.output));
-        stdout.into_iter().chain(stderr).collect()
     }
 
     fn found(&self, number: u32) -> Result<Arc<Started>, Fault> {
@@ -292,8 +284,7 @@ fn moment(is_dead: &Receiver<End>) -> Option<End> {
     Some(end)
 }
 
-fn drain(from: impl Read + Send + 'static, output: &Arc<Mutex<Output>>) -> std::io::Result<JoinHandle<()>> {
-    let output = Arc::clone(output);
+fn drain(from: PipeReader, output: Arc<Mutex<Output>>) -> std::io::Result<JoinHandle<()>> {
     let take = move |piece: &[u8]| {
         lock(&output).take(piece);
         true
