@@ -89,6 +89,15 @@ pub struct ProcessEntry {
     pub command: String,
     /// `running`, `sleeping`, `waiting`, `stopped` or `ended`.
     pub state: String,
+    /// Of a spawned program that ended: its exit code; absent where a signal ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Of a spawned program that a signal ended: which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Of a spawned program: the end of what it wrote to standard output and standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tail: Option<String>,
 }
 
 /// A repository's state, read without running any program of the repository.

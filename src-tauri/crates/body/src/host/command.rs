@@ -1,12 +1,12 @@
-//! Finding out what a `shell_exec` would run, before it does.
+//! Finding out what a `shell_exec` or `process_spawn` would run, before it does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use bodyguard_protocol::action::ShellExec;
-use bodyguard_protocol::{Digest, ErrorCode, Fault, canonical_digest, escape_line};
+use bodyguard_protocol::action::{ProcessSpawn, ShellExec};
+use bodyguard_protocol::{ActionType, Digest, ErrorCode, Fault, canonical_digest, escape_line};
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 
@@ -20,6 +20,49 @@ const MAX_PROGRAM: u64 = 512 * 1024 * 1024;
 const MAX_SCRIPTS: usize = 16;
 const INTERPRETERS: [&str; 14] =
     ["sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby", "php", "lua", "make", "source", "."];
+
+/// What is to be started, as its action says it.
+#[derive(Debug)]
+pub(crate) struct Words<'a> {
+    kind: ActionType,
+    argv: Vec<String>,
+    /// Where files may be named; for text, roughly its words.
+    named: Vec<String>,
+    env: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn of_shell(shell: &'a ShellExec) -> Self {
+        let (argv, named) = match (&shell.argv, &shell.command) {
+            (Some(argv), _) => (argv.clone(), argv.clone()),
+            (None, Some(text)) => (vec![SHELL.to_owned(), "-c".to_owned(), text.clone()], split_words(text)),
+            (None, None) => (Vec::new(), Vec::new()),
+        };
+        Self { kind: ActionType::ShellExec, argv, named, env: &shell.env }
+    }
+
+    pub(crate) fn of_spawn(program: &str, spawn: &'a ProcessSpawn) -> Self {
+        let argv: Vec<String> =
+            std::iter::once(program).chain(spawn.args.iter().map(String::as_str)).map(str::to_owned).collect();
+        Self { kind: ActionType::ProcessSpawn, named: argv.clone(), argv, env: &spawn.env }
+    }
+}
+
+/// Where an action names what it starts, for refusals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields {
+    pub(crate) program: &'static str,
+    pub(crate) cwd: &'static str,
+}
+
+impl Fields {
+    pub(crate) const SHELL: Self = Self { program: "action.params.argv[0]", cwd: "action.target" };
+    pub(crate) const SPAWN: Self = Self { program: "action.target", cwd: "action.params.cwd" };
+
+    const fn of(kind: ActionType) -> Self {
+        if matches!(kind, ActionType::ProcessSpawn) { Self::SPAWN } else { Self::SHELL }
+    }
+}
 
 /// A command, resolved.
 #[derive(Debug)]
@@ -38,36 +81,30 @@ pub(crate) struct Programs(Mutex<HashMap<[i64; 6], Digest>>);
 pub(crate) fn resolve(
     root: &Root,
     cwd: &Place,
-    shell: &ShellExec,
+    words: Words<'_>,
     env_allow: &BTreeMap<String, String>,
     processes: u64,
     known: &Programs,
 ) -> Result<Resolved, Fault> {
-    let env = environment(env_allow, &shell.env);
-    let argv = argv_of(shell);
+    let fields = Fields::of(words.kind);
+    let env = environment(env_allow, words.env);
+    let argv = words.argv;
     let name = argv.first().cloned().unwrap_or_default();
-    let program = find(root, cwd, &name, &env, known)?;
-    let scripts = scripts(root, cwd, shell);
-    let folder = root.folder(cwd)?;
+    let program = find(root, cwd, &name, &env, known).map_err(|fault| fault.at(fields.program))?;
+    let scripts = scripts(root, cwd, &words.named);
+    let folder = root.folder(cwd).map_err(|fault| fault.at(fields.cwd))?;
     let stat = rustix::fs::fstat(&folder).map_err(|e| fault_of(e, &cwd.absolute))?;
     // Device and inode as text: they may pass 2^53.
     let binding = json!({
-        "type": "shell_exec",
+        "type": words.kind,
         "cwd": { "path": cwd.absolute, "file": format!("{}:{}", stat.st_dev, stat.st_ino) },
         "program": { "path": program.path, "sha256": program.sha256 },
         "scripts": scripts,
         "env_sha256": canonical_digest(&env)?,
     });
-    let spec = Spec { program: program.path.clone(), argv, env, cwd: cwd.absolute.clone(), processes };
+    let goes_on = words.kind == ActionType::ProcessSpawn;
+    let spec = Spec { program: program.path.clone(), argv, env, cwd: cwd.absolute.clone(), processes, goes_on };
     Ok(Resolved { program, scripts, spec, binding })
-}
-
-fn argv_of(shell: &ShellExec) -> Vec<String> {
-    match (&shell.argv, &shell.command) {
-        (Some(argv), _) => argv.clone(),
-        (None, Some(text)) => vec![SHELL.to_owned(), "-c".to_owned(), text.clone()],
-        (None, None) => Vec::new(),
-    }
 }
 
 fn environment(env_allow: &BTreeMap<String, String>, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
@@ -96,7 +133,6 @@ fn find(
     }
     let message = format!("there is no program `{}` where commands run", escape_line(name));
     Err(Fault::new(ErrorCode::ProgramNotFound, message)
-        .at("action.params.argv[0]")
         .hint("commands see /usr, /bin and the workspace; name a program there, or add its folder to PATH"))
 }
 
@@ -125,7 +161,6 @@ fn program_at(root: &Root, path: &str, known: &Programs) -> Result<Option<(Strin
 
 fn not_executable(path: &str) -> Fault {
     Fault::new(ErrorCode::PermissionDenied, format!("{} isn't executable", escape_line(path)))
-        .at("action.params.argv[0]")
         .hint("name its interpreter, or make it executable")
 }
 
@@ -151,15 +186,10 @@ impl Programs {
 /// Files of the workspace that the words of a command name and that it would run: executable ones,
 /// and those after an interpreter. Words are taken roughly, without expanding anything: what a script
 /// loads in turn, and what stands in variables, isn't seen.
-fn scripts(root: &Root, cwd: &Place, shell: &ShellExec) -> Vec<Script> {
-    let words: Vec<String> = match (&shell.argv, &shell.command) {
-        (Some(argv), _) => argv.clone(),
-        (None, Some(text)) => split_words(text),
-        (None, None) => Vec::new(),
-    };
+fn scripts(root: &Root, cwd: &Place, words: &[String]) -> Vec<Script> {
     let mut found: Vec<Script> = Vec::new();
     let mut interpreted = false;
-    for word in &words {
+    for word in words {
         if let Some(script) = script_at(root, cwd, word, interpreted)
             && !found.contains(&script)
             && found.len() < MAX_SCRIPTS

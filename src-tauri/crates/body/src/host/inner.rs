@@ -1,9 +1,9 @@
-//! The first program in a sandbox: this binary again. It starts the command, tells how it ended and
-//! what it left behind, and ends, which ends everything in the sandbox.
+//! The first program in a sandbox: this binary again. It starts the command, tells that it runs if
+//! that is wanted, how it ended and what it left behind, and ends, which ends everything in the sandbox.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitCode};
@@ -24,13 +24,27 @@ pub(crate) struct Spec {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) cwd: String,
     pub(crate) processes: u64,
+    /// Whether the host is told when it runs, and has found it before it can vanish.
+    pub(crate) goes_on: bool,
 }
 
 /// How it ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    Ended { exit_code: Option<i32>, signal: Option<i32>, survivors: Vec<Survivor> },
-    NotStarted { what: NotStarted, message: String },
+    /// It runs; only where that was wanted. It isn't reaped until the host has answered one byte.
+    Started {
+        /// Its number in the sandbox.
+        pid: u32,
+    },
+    Ended {
+        exit_code: Option<i32>,
+        signal: Option<i32>,
+        survivors: Vec<Survivor>,
+    },
+    NotStarted {
+        what: NotStarted,
+        message: String,
+    },
 }
 
 /// Why it was not started.
@@ -52,7 +66,7 @@ pub(crate) struct Survivor {
 }
 
 /// Runs as the inner program. The arguments are the numbers of two inherited descriptors: the
-/// specification to read and the report to write.
+/// specification to read and the socket for reports.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let numbers: Vec<RawFd> = arguments.iter().filter_map(|text| text.parse().ok()).collect();
     let [spec, report] = numbers[..] else { return ExitCode::from(125) };
@@ -62,13 +76,14 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         return ExitCode::from(125);
     }
     let Ok(spec) = serde_json::from_reader::<_, Spec>(File::from(spec)) else { return ExitCode::from(125) };
-    let ended = start(&spec);
+    let mut report = File::from(report);
+    let ended = start(&spec, &mut report);
     let code = match &ended {
         Report::Ended { exit_code, .. } => exit_code.and_then(|code| u8::try_from(code).ok()).unwrap_or(128),
-        Report::NotStarted { .. } => 127,
+        Report::Started { .. } | Report::NotStarted { .. } => 127,
     };
     let text = serde_json::to_vec(&ended).unwrap_or_default();
-    let _ = File::from(report).write_all(&text);
+    let _ = report.write_all(&text);
     ExitCode::from(code)
 }
 
@@ -91,7 +106,7 @@ fn inherited(number: RawFd) -> Option<OwnedFd> {
     }
 }
 
-fn start(spec: &Spec) -> Report {
+fn start(spec: &Spec, report: &mut File) -> Report {
     let limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
     let limited = rustix::process::setrlimit(Resource::Core, limit(0))
         .and_then(|()| rustix::process::setrlimit(Resource::Nproc, limit(spec.processes)));
@@ -112,6 +127,11 @@ fn start(spec: &Spec) -> Report {
             return Report::NotStarted { what, message: error.to_string() };
         }
     };
+    if spec.goes_on
+        && let Err(error) = announce(child.id(), report)
+    {
+        return Report::NotStarted { what: NotStarted::Refused, message: error.to_string() };
+    }
     match child.wait() {
         Ok(status) => Report::Ended {
             exit_code: status.code(),
@@ -120,6 +140,12 @@ fn start(spec: &Spec) -> Report {
         },
         Err(error) => Report::NotStarted { what: NotStarted::Refused, message: error.to_string() },
     }
+}
+
+/// Tells that the program runs, and waits until the host has found it by its number.
+fn announce(pid: u32, report: &mut File) -> std::io::Result<()> {
+    report.write_all(&serde_json::to_vec(&Report::Started { pid })?)?;
+    report.read_exact(&mut [0])
 }
 
 fn survivors(own: u32) -> Vec<Survivor> {

@@ -19,6 +19,8 @@ mod sandbox;
 mod screen;
 mod serve;
 mod shell;
+mod signal;
+mod spawned;
 mod spawner;
 mod state;
 mod work;

@@ -23,6 +23,18 @@ impl Output {
         Self { head_limit: limit - limit / 2, tail_limit: limit / 2, ..Self::default() }
     }
 
+    /// Keeps the last bytes and nothing else.
+    pub(crate) fn tail_only(bytes: usize) -> Self {
+        Self { tail_limit: bytes, ..Self::default() }
+    }
+
+    /// The tail as text; what isn't UTF-8 in it stands as U+FFFD.
+    pub(crate) fn tail_text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let cut = self.seen > tail.len() as u64;
+        String::from_utf8_lossy(if cut { whole_start(&tail) } else { &tail }).into_owned()
+    }
+
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         self.seen += bytes.len() as u64;
         let room = self.head_limit.saturating_sub(self.head.len()).min(bytes.len());

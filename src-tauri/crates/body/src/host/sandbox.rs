@@ -3,15 +3,15 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{PipeReader, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use bodyguard_protocol::{ErrorCode, Fault, canonical_digest};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
-use rustix::pipe::PipeFlags;
 
 use super::files::Root;
 use super::inner::{self, Spec};
@@ -66,7 +66,18 @@ pub(crate) struct Sandbox {
 /// A command in its sandbox.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    pub(crate) report: File,
+    /// Where the inner program reports; closed when the sandbox has gone.
+    pub(crate) report: UnixStream,
+    /// Both streams of a program that goes on, in the order in which it wrote; a command has two.
+    pub(crate) output: Option<PipeReader>,
+}
+
+/// What goes to a program that is about to start, and what stays here of it.
+struct Prepared {
+    command: Command,
+    keep: Vec<OwnedFd>,
+    report: UnixStream,
+    output: Option<PipeReader>,
 }
 
 impl Sandbox {
@@ -89,20 +100,14 @@ impl Sandbox {
         stdin: Option<&str>,
     ) -> Result<Running, Fault> {
         let prepared = self.prepare(root, held, spec, stdin).map_err(|error| unavailable(&error.to_string()))?;
-        let (command, keep, report) = prepared;
+        let Prepared { command, keep, report, output } = prepared;
         let child = spawner.spawn(command, keep).map_err(|error| unavailable(&error.to_string()))?;
-        Ok(Running { child, report: File::from(report) })
+        Ok(Running { child, report, output })
     }
 
-    fn prepare(
-        &self,
-        root: &Root,
-        held: &Held,
-        spec: &Spec,
-        stdin: Option<&str>,
-    ) -> std::io::Result<(Command, Vec<OwnedFd>, OwnedFd)> {
+    fn prepare(&self, root: &Root, held: &Held, spec: &Spec, stdin: Option<&str>) -> std::io::Result<Prepared> {
         let mut keep = Keep::default();
-        let (report, report_in) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (report, report_in) = UnixStream::pair()?;
         let mut command = Command::new(&self.program);
         command.args(isolation()).args(self.tree(&mut keep)?);
         let workspace = keep.add(root.fd().try_clone()?);
@@ -114,16 +119,17 @@ impl Sandbox {
             let how = if *read_only { "--ro-bind-fd" } else { "--bind-fd" };
             command.args([how, &keep.add(fd), &format!("{}/{relative}", root.path())]);
         }
-        let spec = keep.add(memory_file(&serde_json::to_vec(spec)?)?);
-        let report_in = keep.add(report_in);
-        command.args(["--remount-ro", "/", "--chdir", "/", "--", INNER, inner::WORD, &spec, &report_in]);
+        let inner_spec = keep.add(memory_file(&serde_json::to_vec(spec)?)?);
+        let report_in = keep.add(OwnedFd::from(report_in));
+        command.args(["--remount-ro", "/", "--chdir", "/", "--", INNER, inner::WORD, &inner_spec, &report_in]);
         command.env_clear().current_dir("/").process_group(0);
-        command.stdin(input(stdin)?).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(input(stdin)?);
+        let output = streams(&mut command, spec.goes_on)?;
         if self.user.step_down {
             // With a uid set and none but root before, the standard library also drops all groups.
             command.gid(self.user.gid).uid(self.user.uid);
         }
-        Ok((command, keep.0, report))
+        Ok(Prepared { command, keep: keep.0, report, output })
     }
 
     fn tree(&self, keep: &mut Keep) -> std::io::Result<Vec<OsString>> {
@@ -184,6 +190,16 @@ impl Keep {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) places: Vec<(String, bool)>,
+}
+
+fn streams(command: &mut Command, together: bool) -> std::io::Result<Option<PipeReader>> {
+    if !together {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        return Ok(None);
+    }
+    let (output, end) = std::io::pipe()?;
+    command.stdout(end.try_clone()?).stderr(end);
+    Ok(Some(output))
 }
 
 fn input(stdin: Option<&str>) -> std::io::Result<Stdio> {

@@ -11,6 +11,7 @@ use bodyguard_protocol::{ErrorCode, Fault, OutcomeStatus, escape_line};
 use serde_json::{Map, Value, json};
 
 use super::cancel::Cancel;
+use super::command::Fields;
 use super::inner::{NotStarted, Report, Spec};
 use super::output::{Output, pump};
 use super::sandbox::{Running, unavailable};
@@ -55,7 +56,7 @@ pub(crate) fn finish(
     cancel: &Cancel,
 ) -> Result<Effect, Fault> {
     let started = Instant::now();
-    let Running { mut child, report } = running;
+    let Running { mut child, report, .. } = running;
     let (events, wait) = sync_channel(8);
     cancel.connect(events.clone());
     let streams = [
@@ -100,8 +101,10 @@ impl Outcome {
                 let status = if exit_code == Some(0) { OutcomeStatus::Success } else { OutcomeStatus::Failure };
                 (status, None)
             }
-            (None, Some(Report::NotStarted { what, message })) => return Err(not_started(what, &message, spec)),
-            (None, None) => {
+            (None, Some(Report::NotStarted { what, message })) => {
+                return Err(not_started(what, &message, spec, Fields::SHELL));
+            }
+            (None, None | Some(Report::Started { .. })) => {
                 let said = observed.get("stderr").and_then(Value::as_str).unwrap_or_default();
                 let first = said.lines().next().unwrap_or("it ended without a word");
                 let code = status.map_or_else(String::new, |status| format!(" ({status})"));
@@ -136,7 +139,7 @@ fn wait_for(wait: &Receiver<Event>, deadline: Instant) -> Option<Cut> {
 }
 
 /// Ends the sandbox: with its first process, the kernel ends every other one in it.
-fn end(child: &mut Child, by_force: bool) -> Option<ExitStatus> {
+pub(super) fn end(child: &mut Child, by_force: bool) -> Option<ExitStatus> {
     let deadline = Instant::now() + Duration::from_millis(500);
     while !by_force && Instant::now() < deadline {
         if let Ok(Some(status)) = child.try_wait() {
@@ -175,36 +178,39 @@ impl Stream {
     }
 
     fn close(self) -> Output {
-        let deadline = Instant::now() + DRAIN_LIMIT;
-        while let Some(reader) = &self.reader {
-            if reader.is_finished() || Instant::now() >= deadline {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        settle(self.reader.as_slice());
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn not_started(what: NotStarted, message: &str, spec: &Spec) -> Fault {
+/// Waits until readers have come to the end of their streams. Not for ever: a command may have handed
+/// its output on to another sandbox of the workspace.
+pub(super) fn settle(readers: &[JoinHandle<()>]) {
+    let deadline = Instant::now() + DRAIN_LIMIT;
+    while readers.iter().any(|reader| !reader.is_finished()) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub(super) fn not_started(what: NotStarted, message: &str, spec: &Spec, fields: Fields) -> Fault {
     let program = escape_line(&spec.program);
     match what {
         NotStarted::Missing => Fault::new(ErrorCode::ProgramNotFound, format!("{program}: {message}"))
-            .at("action.params.argv[0]")
+            .at(fields.program)
             .hint("a script's first line may name an interpreter that isn't there"),
         NotStarted::Folder => {
             let message = format!("the command can't enter {}: {message}", escape_line(&spec.cwd));
             Fault::new(ErrorCode::PermissionDenied, message)
-                .at("action.target")
+                .at(fields.cwd)
                 .hint("commands run as the workspace's owner, and never as root: give the folder to another user")
         }
         NotStarted::Refused => {
-            Fault::new(ErrorCode::PermissionDenied, format!("{program}: {message}")).at("action.params.argv[0]")
+            Fault::new(ErrorCode::PermissionDenied, format!("{program}: {message}")).at(fields.program)
         }
     }
 }
 
-fn signal_name(signal: i32) -> String {
+pub(super) fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "HUP",
         2 => "INT",

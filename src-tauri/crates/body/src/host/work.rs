@@ -3,24 +3,25 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bodyguard_protocol::action::{FileDelete, FileWrite, ShellExec};
+use bodyguard_protocol::action::{FileDelete, FileWrite, ProcessSpawn, ShellExec};
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
-    ActionType, Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
+    Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
     canonical_digest,
 };
 use serde_json::{Value, json};
 
 use super::cancel::Cancel;
-use super::command::{self, Programs};
+use super::command::{self, Fields, Programs, Words};
 use super::files::{Place, Root};
 use super::inner::Spec;
 use super::input::{Aim, Input};
-use super::sandbox::{self, Held, Sandbox, User};
+use super::sandbox::{self, Held, Running, Sandbox, User};
 use super::screen::{Screen, region_of};
 use super::shell::{self, Bounds};
+use super::spawned::Spawned;
 use super::spawner::Spawner;
-use super::{delete, edit, held, processes, read, state, write};
+use super::{delete, edit, held, read, signal, state, write};
 use crate::edit::lossless_text;
 use crate::frame::{Answer, ImageHead, Request};
 use crate::{
@@ -40,6 +41,7 @@ pub(super) struct Host {
     screen: Screen,
     input: Input,
     programs: Programs,
+    spawned: Spawned,
 }
 
 impl Host {
@@ -53,7 +55,17 @@ impl Host {
         });
         let info = sandbox::describe(&sandbox.as_ref().map(|_| user).map_err(Clone::clone))?;
         let screen = Screen::new(config.hidden_pids.clone());
-        Ok(Self { config, root, spawner, sandbox, info, screen, input: Input::new(), programs: Programs::default() })
+        Ok(Self {
+            config,
+            root,
+            spawner,
+            sandbox,
+            info,
+            screen,
+            input: Input::new(),
+            programs: Programs::default(),
+            spawned: Spawned::default(),
+        })
     }
 
     /// Lets go of whatever is held of keyboard and mouse.
@@ -119,7 +131,7 @@ impl Host {
                 (seen.monitors, seen.windows, seen.payload) = (look.monitors, look.windows, look.payload);
                 seen.image = Some(look.capture.image);
             }
-            QueryMode::Process => seen.processes = processes::own(),
+            QueryMode::Process => seen.processes = self.spawned.listing(),
             QueryMode::Shell => seen.payload = json!({ "env": self.config.env_allow }),
             QueryMode::Full => return Err(Fault::invalid("query.mode", "`full` is looked at part by part")),
         }
@@ -150,7 +162,11 @@ impl Host {
                 let (found, aim) = self.input.inspect(&self.screen, action)?;
                 Ok((found, Ready::Input(aim)))
             }
-            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => Err(later(action.kind)),
+            Params::ProcessSpawn(spawn) => self.inspect_spawn(action, spawn),
+            Params::ProcessSignal(_) => {
+                let (inspection, aim) = signal::inspect(action)?;
+                Ok((inspection, Ready::Signal(aim)))
+            }
             Params::ScreenCapture(capture) => {
                 let monitor = self.screen.monitor(&action.target)?;
                 let region = region_of(&monitor, capture.region)?;
@@ -169,12 +185,27 @@ impl Host {
     fn inspect_shell(&self, action: &TypedAction, shell: &ShellExec) -> Result<(Inspection, Ready), Fault> {
         let cwd = self.root.resolve(&action.target)?;
         let processes = self.config.limits.processes;
-        let found = command::resolve(&self.root, &cwd, shell, &self.config.env_allow, processes, &self.programs)?;
+        let words = Words::of_shell(shell);
+        let found = command::resolve(&self.root, &cwd, words, &self.config.env_allow, processes, &self.programs)?;
         let env = found.spec.env.clone();
         let review = Review::Command { program: found.program, scripts: found.scripts, cwd: cwd.absolute.clone(), env };
         let resolved = TypedAction { target: cwd.absolute, ..action.clone() };
         // Nothing is known of a command's effects before it has run once.
         Ok((inspection(resolved, found.binding, review, Value::Null), Ready::Shell(found.spec)))
+    }
+
+    fn inspect_spawn(&self, action: &TypedAction, spawn: &ProcessSpawn) -> Result<(Inspection, Ready), Fault> {
+        let cwd = self.root.resolve(spawn.cwd.as_deref().unwrap_or_default());
+        let cwd = cwd.map_err(|fault| fault.at(Fields::SPAWN.cwd))?;
+        let words = Words::of_spawn(&action.target, spawn);
+        let processes = self.config.limits.processes;
+        let found = command::resolve(&self.root, &cwd, words, &self.config.env_allow, processes, &self.programs)?;
+        // A bare name stays one; a path is the real file.
+        let target = if action.target.contains('/') { found.program.path.clone() } else { action.target.clone() };
+        let env = found.spec.env.clone();
+        let review = Review::Command { program: found.program, scripts: found.scripts, cwd: cwd.absolute, env };
+        let resolved = TypedAction { target, ..action.clone() };
+        Ok((inspection(resolved, found.binding, review, Value::Null), Ready::Spawn(found.spec)))
     }
 
     fn inspect_write(&self, action: &TypedAction, write: &FileWrite) -> Result<(Inspection, Ready), Fault> {
@@ -247,6 +278,14 @@ impl Host {
         let (observed, image) = match (ready, &action.params) {
             (Ready::Shell(spec), Params::ShellExec(shell)) => return self.run(&spec, shell, cancel),
             (Ready::Input(aim), _) => return self.input.act(&self.screen, action, &aim, cancel),
+            (Ready::Spawn(spec), _) => {
+                let slot = self.spawned.slot()?;
+                let (running, _) = self.launch(&spec, None)?;
+                return Spawned::follow(slot, running, spec);
+            }
+            (Ready::Signal(aim), Params::ProcessSignal(wanted)) => {
+                (signal::send(&aim, &action.target, wanted.signal)?, None)
+            }
             (Ready::Edit(place, planned), _) => {
                 edit::replace(&self.root, &place, &planned)?;
                 let after = Digest::of(&planned.after);
@@ -290,15 +329,21 @@ impl Host {
         Ok(Effect { status: OutcomeStatus::Success, observed, error: None, image, latency_ms })
     }
 
-    fn run(&self, spec: &Spec, shell: &ShellExec, cancel: &Cancel) -> Result<Effect, Fault> {
+    /// Starts a command in the sandbox; also what of the workspace it sees in a special way.
+    fn launch(&self, spec: &Spec, stdin: Option<&str>) -> Result<(Running, Held), Fault> {
         let sandbox = self.sandbox.as_ref().map_err(|why| sandbox::unavailable(why))?;
+        let held = held::held(&self.root);
+        let running = sandbox.start(&self.spawner, &self.root, &held, spec, stdin)?;
+        Ok((running, held))
+    }
+
+    fn run(&self, spec: &Spec, shell: &ShellExec, cancel: &Cancel) -> Result<Effect, Fault> {
         let bounds = Bounds {
             timeout: Duration::from_millis(shell.timeout_ms),
             kept_bytes: shell.max_output_bytes,
             output_bytes: self.config.limits.output_bytes.max(shell.max_output_bytes),
         };
-        let held = held::held(&self.root);
-        let running = sandbox.start(&self.spawner, &self.root, &held, spec, shell.stdin.as_deref())?;
+        let (running, held) = self.launch(spec, shell.stdin.as_deref())?;
         let mut effect = shell::finish(running, spec, shell.stdin.is_some(), bounds, cancel)?;
         // What exists is held; what a command makes new can only be told.
         let made: Vec<String> = held::held(&self.root)
@@ -335,6 +380,8 @@ impl Host {
 /// What an inspected action needs to be carried out.
 enum Ready {
     Shell(Spec),
+    Spawn(Spec),
+    Signal(signal::Aim),
     New(Place, Vec<u8>, u32),
     Edit(Place, edit::Planned),
     Delete(delete::Doomed),
@@ -377,10 +424,6 @@ fn inspection(resolved: TypedAction, binding: Value, review: Review, prediction:
     Inspection { resolved, binding, review, prediction }
 }
 
-fn later(kind: ActionType) -> Fault {
-    Fault::new(ErrorCode::NotYetSupported, format!("`{}` isn't carried out yet", kind.name())).at("action.type")
-}
-
 fn beside(image: Option<Image>) -> (Option<ImageHead>, Option<Vec<u8>>) {
     image.map(ImageHead::split).unzip()
 }
@@ -395,7 +438,7 @@ fn self_test(sandbox: &Sandbox, spawner: &Spawner, root: &Root) -> Result<(), St
     let text = "id -u; readlink /proc/self/ns/net; readlink /proc/self/ns/pid; grep -E '^Cap(Eff|Bnd)' /proc/self/status | tr -d '0\\n'";
     let argv = ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
     let env = BTreeMap::from([("PATH".to_owned(), sandbox::PATH.to_owned())]);
-    let spec = Spec { program: "/bin/sh".to_owned(), argv, env, cwd: "/".to_owned(), processes: 64 };
+    let spec = Spec { program: "/bin/sh".to_owned(), argv, env, cwd: "/".to_owned(), processes: 64, goes_on: false };
     let running = sandbox.start(spawner, root, &Held::default(), &spec, None).map_err(|fault| fault.message)?;
     let bounds = Bounds { timeout: Duration::from_secs(10), kept_bytes: 4096, output_bytes: 1 << 20 };
     let effect = shell::finish(running, &spec, false, bounds, &Cancel::default()).map_err(|fault| fault.message)?;

@@ -3,6 +3,7 @@
 //! Deterministic: equal configurations and equal calls give equal answers, pictures among them.
 
 mod input;
+mod programs;
 mod shell;
 mod world;
 
@@ -28,6 +29,7 @@ use crate::{
     StableState, apply_edits, changes_what_runs_later, runs_later,
 };
 use input::Typed;
+use programs::Programs;
 use world::{World, monitor, picture};
 
 /// What a simulated workspace holds.
@@ -76,6 +78,7 @@ pub struct SimulatorBody {
     sandbox: SandboxInfo,
     limits: Limits,
     world: Mutex<World>,
+    programs: Mutex<Programs>,
 }
 
 impl SimulatorBody {
@@ -95,6 +98,7 @@ impl SimulatorBody {
             sandbox: SandboxInfo { level, digest, facts },
             limits: Limits::default(),
             world: Mutex::new(world),
+            programs: Mutex::default(),
             config,
         }
     }
@@ -102,6 +106,10 @@ impl SimulatorBody {
     fn world(&self) -> MutexGuard<'_, World> {
         // A file is replaced whole, so the map is never half changed.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn programs(&self) -> MutexGuard<'_, Programs> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self, cwd: &str) -> Result<StableState, Fault> {
@@ -145,8 +153,8 @@ impl SimulatorBody {
                 seen.payload = self.world().typed.seen();
                 seen.monitors.push(screen);
             }
-            // Its commands end before they are answered.
-            QueryMode::Process => {}
+            // Its commands end before they are answered; what was spawned may go on.
+            QueryMode::Process => seen.processes = self.programs().entries(),
             QueryMode::Shell => seen.payload = json!({ "env": self.config.env_allow }),
             QueryMode::Full => return Err(Fault::invalid("query.mode", "`full` is looked at part by part")),
         }
@@ -224,7 +232,8 @@ impl SimulatorBody {
                 let (binding, review) = input::resolve(&mut resolved, &screen, window)?;
                 (binding, review, Value::Null)
             }
-            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(action.kind)),
+            Params::ProcessSpawn(spawn) => return programs::inspect_spawn(&world, action, spawn),
+            Params::ProcessSignal(_) => return self.programs().inspect_signal(action),
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
                 if action.target != "monitor:0" {
@@ -291,7 +300,12 @@ impl SimulatorBody {
                 let window = self.window(&monitor());
                 self.world().typed.take(resolved, &window)
             }
-            Params::ProcessSpawn(_) | Params::ProcessSignal(_) => return Err(later(resolved.kind)),
+            Params::ProcessSpawn(spawn) => {
+                // In this order everywhere: the world, then the programs.
+                let world = self.world();
+                self.programs().spawn(&world, &resolved.target, spawn)?
+            }
+            Params::ProcessSignal(wanted) => self.programs().signal(&resolved.target, wanted.signal)?,
             Params::ScreenCapture(capture) => {
                 let screen = monitor();
                 let taken = picture(&screen, capture.region, capture)?;
@@ -359,10 +373,6 @@ fn new_file(kind: ActionType, path: &str, write: &FileWrite) -> Result<(Value, R
     };
     let binding = json!({ "type": kind, "path": path, "before_sha256": null });
     Ok((binding, review, json!({ "after_sha256": Digest::of(&bytes), "bytes": bytes.len() })))
-}
-
-fn later(kind: ActionType) -> Fault {
-    Fault::new(ErrorCode::NotYetSupported, format!("`{}` isn't carried out yet", kind.name())).at("action.type")
 }
 
 fn deleted(path: &str, entries: &[DeletedEntry]) -> Value {

@@ -15,6 +15,11 @@ pub(super) struct Ran {
 }
 
 impl Ran {
+    /// What it wrote, as a program whose streams are kept together.
+    pub(super) fn output(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
     pub(super) fn observed(&self, shell: &ShellExec, cwd: &str) -> Value {
         let info = |text: &str| {
             json!({
@@ -84,14 +89,17 @@ pub(super) fn builtin(argv: &[String]) -> Result<&str, Fault> {
 }
 
 pub(super) fn run(world: &World, shell: &ShellExec, cwd: &str) -> Result<Ran, Fault> {
-    let argv = argv(shell)?;
+    run_words(world, &argv(shell)?, shell.stdin.as_deref(), cwd)
+}
+
+pub(super) fn run_words(world: &World, argv: &[String], stdin: Option<&str>, cwd: &str) -> Result<Ran, Fault> {
     let words = argv.get(1..).unwrap_or_default();
     let mut ran = Ran { exit_code: 0, stdout: String::new(), stderr: String::new() };
-    match builtin(&argv)? {
+    match builtin(argv)? {
         "echo" => ran.stdout = format!("{}\n", words.join(" ")),
         "false" => ran.exit_code = 1,
         "pwd" => ran.stdout = format!("{cwd}\n"),
-        "cat" if words.is_empty() => ran.stdout = shell.stdin.clone().unwrap_or_default(),
+        "cat" if words.is_empty() => ran.stdout = stdin.unwrap_or_default().to_owned(),
         "cat" => {
             for word in words {
                 match world.file(&at(cwd, word)) {
