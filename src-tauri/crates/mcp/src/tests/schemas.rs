@@ -69,7 +69,7 @@ async fn every_answer_fits_its_tools_output_schema() {
     let house = House::new().await;
     let mut wire = Wire::ready(&house).await;
     let session = session_of("alice");
-    let edit = json!({"type": "mouse_click", "target": "@f1/g1"});
+    let edit = json!({"type": "mouse_click", "target": "@f1/g1", "params": {"clicks": 9}});
     let cases = [
         ("body_os_ensure_session", json!({}), None),
         ("body_os_ensure_session", json!({"session_id": session_of("bob")}), Some("unknown_session")),
@@ -93,7 +93,7 @@ async fn every_answer_fits_its_tools_output_schema() {
             json!({"session_id": session, "escalation_id": ASK, "wait_ms": 0}),
             Some("authorization_required"),
         ),
-        ("body_os_act", json!({"session_id": session, "action": edit}), Some("not_yet_supported")),
+        ("body_os_act", json!({"session_id": session, "action": edit}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": 7}), Some("invalid_argument")),
         ("body_os_act", json!({"session_id": session, "action": {}, "escalation_id": ASK}), Some("invalid_argument")),

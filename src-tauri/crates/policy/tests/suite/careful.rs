@@ -3,7 +3,7 @@
 use bodyguard_policy::{Containment, Operation, Policy, Resource, Verdict, template};
 use bodyguard_protocol::{ActionType, Digest, QueryMode};
 
-use crate::common::{command, decide, decide_in, folder, path, screen, short};
+use crate::common::{command, decide, decide_in, folder, path, process, screen, short, window};
 
 const fn act(kind: ActionType) -> Operation {
     Operation::Act(kind)
@@ -15,10 +15,13 @@ fn careful() -> Policy {
 
 #[test]
 fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
-    use ActionType::{FileDelete, FileEdit, FileRead, FileWrite, ProcessSpawn, ScreenCapture, ShellExec};
+    use ActionType::{
+        FileDelete, FileEdit, FileRead, FileWrite, KeyboardInput, MouseClick, MouseDrag, ProcessSignal, ProcessSpawn,
+        ScreenCapture, ShellExec,
+    };
     let policy = careful();
     let look = Operation::Perceive;
-    let table: [(Operation, Resource, (&str, &str)); 24] = [
+    let table: [(Operation, Resource, (&str, &str)); 33] = [
         (act(FileRead), path(true, false), ("allow", "read-files")),
         (act(FileRead), path(true, true), ("allow", "read-files")),
         (act(FileRead), path(false, false), ("deny", "outside-the-workspace")),
@@ -42,7 +45,16 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
         (act(FileDelete), path(true, false), ("ask", "delete-files")),
         (act(FileDelete), path(true, true), ("ask", "change-what-runs-later")),
         (act(FileDelete), path(false, false), ("deny", "outside-the-workspace")),
-        (act(ProcessSpawn), command(true, false), ("deny", "")),
+        (act(ProcessSpawn), command(true, false), ("ask", "start-programs")),
+        (act(ProcessSpawn), command(false, false), ("deny", "outside-the-workspace")),
+        (act(ProcessSpawn), command(true, true), ("deny", "no-network")),
+        (act(ProcessSignal), process(), ("ask", "signal-own-programs")),
+        (act(KeyboardInput), window(false), ("ask", "type-and-click")),
+        (act(KeyboardInput), window(true), ("deny", "keys-to-a-shell")),
+        (act(MouseClick), window(false), ("ask", "type-and-click")),
+        (act(MouseClick), window(true), ("deny", "keys-to-a-shell")),
+        (act(MouseDrag), window(false), ("ask", "type-and-click")),
+        (act(MouseDrag), window(true), ("deny", "keys-to-a-shell")),
     ];
     for (operation, resource, expected) in table {
         let decision = decide(&policy, operation, resource.clone());
@@ -54,7 +66,8 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
 fn r32_careful_never_allows_a_destructive_act_unasked() {
     let policy = careful();
     for kind in ActionType::ALL.into_iter().filter(|kind| kind.is_destructive()) {
-        for resource in [path(true, false), path(true, true), command(true, false), screen(), folder(true)] {
+        let targets = [path(true, false), path(true, true), command(true, false), screen(), folder(true)];
+        for resource in targets.into_iter().chain([window(false), window(true), process()]) {
             assert_ne!(short(&decide(&policy, act(kind), resource)).0, "allow", "{kind:?}");
         }
     }
@@ -90,7 +103,7 @@ fn r33_a_decision_names_its_rule_and_the_policy_text() {
     assert_eq!(edit.policy_digest(), policy.digest());
     assert_eq!(edit.agent_id(), "claude@web");
     assert_eq!(
-        decide(&policy, act(ActionType::ProcessSpawn), command(true, false)).policy_id(),
+        decide(&policy, act(ActionType::ProcessSpawn), path(true, false)).policy_id(),
         "policy:web/default-deny"
     );
 }

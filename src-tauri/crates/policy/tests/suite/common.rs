@@ -42,6 +42,14 @@ pub(crate) fn screen() -> Resource {
     Resource::Screen { monitor: "monitor:1".into() }
 }
 
+pub(crate) fn window(runs_commands: bool) -> Resource {
+    Resource::Window { title: "Letter".into(), app: "Editor".into(), runs_commands }
+}
+
+pub(crate) fn process() -> Resource {
+    Resource::Process { command: "sleep 60".into() }
+}
+
 pub(crate) fn folder(inside_workspace: bool) -> Resource {
     Resource::Workspace { path: "/ws".into(), inside_workspace }
 }
