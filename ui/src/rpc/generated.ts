@@ -271,7 +271,7 @@ value: string, };
 /**
  * A change to what agents may do or to who counts as present.
  */
-export type Change = { "change": "add_agent", name: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "assign_workspaces", agent: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "remove_agent", agent: AgentName, } | { "change": "add_workspace", name: WorkspaceName, root: string, } | { "change": "enrol_device", device: string, } | { "change": "remove_device", device: string, } | { "change": "use_policy", workspace: WorkspaceName, digest: Digest, } | { "change": "resume" } | { "change": "set_phrase", phrase: string, };
+export type Change = { "change": "add_agent", name: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "assign_workspaces", agent: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "remove_agent", agent: AgentName, } | { "change": "add_workspace", name: WorkspaceName, root: string, desktop?: WorkspaceDesktop, } | { "change": "enrol_device", device: string, } | { "change": "remove_device", device: string, } | { "change": "use_policy", workspace: WorkspaceName, digest: Digest, } | { "change": "resume" } | { "change": "set_phrase", phrase: string, };
 
 /**
  * How a check stands.
@@ -597,7 +597,7 @@ outcome_seq?: number, };
 /**
  * A stable error code. Codes are never renamed or reused; new ones may be added.
  */
-export type ErrorCode = "authorization_required" | "in_progress" | "authorization_failure" | "denied_by_policy" | "denied_by_person" | "expired" | "withdrawn" | "superseded" | "interrupted" | "stale_ref" | "perceive_required" | "state_changed" | "state_hash_mismatch" | "not_afforded" | "precondition_failed" | "invalid_argument" | "unknown_field" | "duplicate_field" | "nul_byte" | "parse_error" | "outside_workspace" | "not_found" | "already_exists" | "not_regular_file" | "too_large" | "not_utf8" | "empty_match" | "match_count_mismatch" | "line_ending_mismatch" | "before_hash_mismatch" | "too_long_to_review" | "unknown_session" | "unknown_agent" | "workspace_not_assigned" | "unknown_escalation" | "budget_exceeded" | "not_yet_supported" | "signer_unavailable" | "no_display" | "sandbox_unavailable" | "program_not_found" | "timeout" | "cancelled" | "body_lost" | "no_room_to_record" | "storage_failure" | "stopped" | "not_running" | "permission_denied" | "internal";
+export type ErrorCode = "authorization_required" | "in_progress" | "authorization_failure" | "denied_by_policy" | "denied_by_person" | "expired" | "withdrawn" | "superseded" | "interrupted" | "stale_ref" | "perceive_required" | "state_changed" | "state_hash_mismatch" | "not_afforded" | "precondition_failed" | "invalid_argument" | "unknown_field" | "duplicate_field" | "nul_byte" | "parse_error" | "outside_workspace" | "not_found" | "already_exists" | "not_regular_file" | "too_large" | "not_utf8" | "empty_match" | "match_count_mismatch" | "line_ending_mismatch" | "before_hash_mismatch" | "too_long_to_review" | "unknown_session" | "unknown_agent" | "workspace_not_assigned" | "unknown_escalation" | "budget_exceeded" | "not_yet_supported" | "signer_unavailable" | "no_display" | "sandbox_unavailable" | "program_not_found" | "timeout" | "cancelled" | "body_lost" | "no_room_to_record" | "storage_failure" | "person_active" | "stopped" | "not_running" | "permission_denied" | "internal";
 
 /**
  * One row of a decision.
@@ -1096,6 +1096,11 @@ text: string, };
 export type WarningCode = "hidden_characters" | "mixed_scripts" | "runs_later" | "weak_containment" | "dangerous" | "script_not_pinned";
 
 /**
+ * Whose desktop the agents of a workspace see and use.
+ */
+export type WorkspaceDesktop = "shared" | "private";
+
+/**
  * A workspace as the person named it, with the alphabet of [`AgentName`].
  */
 export type WorkspaceName = string;
@@ -1112,6 +1117,10 @@ name: WorkspaceName,
  * Its root folder, escaped.
  */
 root: string, 
+/**
+ * Whose desktop its agents see and use.
+ */
+desktop: WorkspaceDesktop, 
 /**
  * The policy in force.
  */

@@ -23,7 +23,7 @@ impl Bodies {
     /// Whether the body of a workspace has a display to look at.
     pub(crate) fn has_screen(&self, workspace: &WorkspaceRow) -> bool {
         match workspace.body {
-            WorkspaceBody::Simulator => true,
+            WorkspaceBody::Simulator | WorkspaceBody::Private => true,
             WorkspaceBody::Host => std::env::var_os("DISPLAY").is_some(),
         }
     }
@@ -36,7 +36,7 @@ impl Bodies {
         let config = body_config(workspace);
         match workspace.body {
             WorkspaceBody::Simulator => Ok(Arc::new(SimulatorBody::new(SimulatorConfig::for_root(&workspace.root)))),
-            WorkspaceBody::Host => {
+            WorkspaceBody::Host | WorkspaceBody::Private => {
                 let program = self.program.clone();
                 let started = tokio::task::spawn_blocking(move || HostBody::spawn(&program, config)).await;
                 let body = started.map_err(|error| Fault::internal(error.to_string()))??;
@@ -50,6 +50,14 @@ fn body_config(workspace: &WorkspaceRow) -> BodyConfig {
     let variable = |name: &str| std::env::var(name).ok();
     let env_allow: BTreeMap<String, String> =
         workspace.env_allow.iter().filter_map(|name| Some((name.clone(), variable(name)?))).collect();
+    if workspace.body == WorkspaceBody::Private {
+        return BodyConfig {
+            private_desktop: true,
+            key_processes: workspace.key_processes.clone(),
+            env_allow,
+            ..BodyConfig::for_root(&workspace.root)
+        };
+    }
     BodyConfig {
         display: variable("DISPLAY"),
         xauthority: variable("XAUTHORITY"),
