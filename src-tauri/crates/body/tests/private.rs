@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bodyguard_body::{Body as _, HostBody};
+use bodyguard_body::HostBody;
 use bodyguard_protocol::{ErrorCode, OutcomeStatus, WindowInfo};
 use common::desktop::Desktop;
 use common::{Lab, code, lab, lab_with};

@@ -20,9 +20,10 @@ const SERVERS: [(&str, &[&str]); 2] = [
     ("Xtigervnc", &["-geometry", "1280x800", "-depth", "24", "-SecurityTypes", "None", "-rfbport", "-1"]),
 ];
 /// Numbers are drawn at random from here on: the lowest free one would be taken again at once, and a
-/// server that is just ending unlinks the socket of the one after it.
+/// server that is just ending unlinks the socket of the one after it. Beyond 59,535 the TCP port that
+/// belongs to a number doesn't exist, which clients don't expect.
 const FIRST_DISPLAY: u32 = 52_000;
-const DISPLAYS: u32 = 13_000;
+const DISPLAYS: u32 = 7_000;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A window manager that starts no programs: no menus, no keys, and the mouse only for windows.

@@ -31,8 +31,8 @@ const COOKIE: &str = "/.bodyguard/Xauthority";
 const TEMPORARY_BYTES: &str = "536870912";
 const NOBODY: u32 = 65_534;
 /// Read-only, where they exist.
-const SYSTEM: [&str; 5] =
-    ["/etc/ld.so.cache", "/etc/ssl/certs", "/etc/alternatives", "/etc/localtime", "/etc/mime.types"];
+const SYSTEM: [&str; 6] =
+    ["/etc/ld.so.cache", "/etc/ssl/certs", "/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/fonts"];
 const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib64", "lib32", "libx32"];
 
 /// A user and group.
