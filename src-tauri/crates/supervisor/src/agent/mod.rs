@@ -6,12 +6,14 @@ mod dry_run;
 mod handle;
 mod perceive;
 mod pipeline;
+mod replay;
 mod review;
 mod types;
 
 pub use handle::{AgentHandle, ConnectionGuard};
+pub(crate) use replay::Replays;
 pub(crate) use review::reviewable_diff;
 pub use types::{
-    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal, SessionInfo, StateReply,
-    Waiting,
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal, ReplayCall, SessionInfo,
+    StateReply, Waiting,
 };
