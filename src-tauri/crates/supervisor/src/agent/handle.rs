@@ -27,7 +27,7 @@ const MAX_SESSIONS: usize = 16;
 /// What one agent can do: all of OS-011's operations, and nothing that approves.
 #[derive(Clone)]
 pub struct AgentHandle {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     name: AgentName,
 }
 
