@@ -57,7 +57,7 @@ pub enum ErrorCode {
     ParseError,
     /// A path outside the workspace, or one that leaves it through a link.
     OutsideWorkspace,
-    /// No such file, window or process.
+    /// No such file, window, process, trace or replay.
     NotFound,
     /// Something of that name is there already.
     AlreadyExists,

@@ -27,6 +27,8 @@ pub(crate) struct Session {
     /// Held while an act is dispatched, so that one session does one thing at a time. Never held
     /// while a person is waited for.
     pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Held while a replay is begun, so that a session has one at a time.
+    pub(crate) replaying: tokio::sync::Mutex<()>,
     /// Cancelled when the session ends.
     pub(crate) ended: CancellationToken,
     body: Mutex<Arc<dyn Body>>,
@@ -91,6 +93,7 @@ impl Session {
             replay_of: None,
             has_screen,
             turn: tokio::sync::Mutex::new(()),
+            replaying: tokio::sync::Mutex::new(()),
             ended: CancellationToken::new(),
             body: Mutex::new(body),
             body_lost: AtomicBool::new(false),

@@ -3,6 +3,7 @@
 mod admission;
 mod affordances;
 mod dry_run;
+mod ended;
 mod handle;
 mod perceive;
 mod pipeline;

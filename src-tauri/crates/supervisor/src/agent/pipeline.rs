@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use bodyguard_body::{Effect, Permit};
+use bodyguard_body::Permit;
 use bodyguard_policy::{Authorized, Verdict, accept, issue_by_policy};
 use bodyguard_protocol::action::ActRequest;
 use bodyguard_protocol::ui::{AskState, EdgeAddress};
 use bodyguard_protocol::{
-    ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, OutcomeStatus, Provenance, StateHash,
-    TypedAction,
+    ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, Provenance, StateHash, TypedAction,
 };
 use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
+use super::ended::{Ended, status_of};
 use super::{ActCall, ActReply, Refusal, Waiting, review};
 use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
@@ -440,52 +440,6 @@ async fn dispatch(
         },
         image: ended.image.map(Arc::new),
     })
-}
-
-/// How an act ended, as it is recorded and answered.
-struct Ended {
-    status: OutcomeStatus,
-    observed: Option<Value>,
-    error: Option<OutcomeError>,
-    image: Option<bodyguard_body::Image>,
-    latency_ms: u64,
-}
-
-impl Ended {
-    fn from_effect(effect: Effect) -> Self {
-        Self {
-            status: effect.status,
-            observed: Some(effect.observed),
-            error: effect.error.map(OutcomeError::from),
-            image: effect.image,
-            latency_ms: effect.latency_ms,
-        }
-    }
-
-    fn from_fault(fault: Fault) -> Self {
-        Self { status: status_of(fault.code), observed: None, error: Some(fault.into()), image: None, latency_ms: 0 }
-    }
-}
-
-/// `blocked` where policy or person didn't permit it, `failure` where the environment didn't
-/// (OS-011 §5.2).
-pub(super) fn status_of(code: ErrorCode) -> OutcomeStatus {
-    match code {
-        ErrorCode::AuthorizationRequired
-        | ErrorCode::AuthorizationFailure
-        | ErrorCode::InProgress
-        | ErrorCode::DeniedByPolicy
-        | ErrorCode::DeniedByPerson
-        | ErrorCode::Expired
-        | ErrorCode::Withdrawn
-        | ErrorCode::Superseded
-        | ErrorCode::BudgetExceeded
-        | ErrorCode::SignerUnavailable
-        | ErrorCode::Cancelled
-        | ErrorCode::Stopped => OutcomeStatus::Blocked,
-        ErrorCode::Timeout => OutcomeStatus::Timeout,
-        _ => OutcomeStatus::Failure,
-    }
 }
 
 /// The outcome of what did not run.

@@ -71,14 +71,22 @@ impl Replay {
     fn runs(&self) -> bool {
         self.progress.borrow().ended.is_none()
     }
+
+    /// This one, if it is the same that is asked for again.
+    fn joined(self: Arc<Self>, of: &ReplayOf) -> Result<Arc<Self>, Fault> {
+        if self.of == *of {
+            return Ok(self);
+        }
+        let id = self.heading.replay_id.as_ref().map(ReplayId::to_string).unwrap_or_default();
+        let fault = Fault::new(ErrorCode::BudgetExceeded, "this session replays something else now");
+        Err(fault.hint(format!("come back with replay_id {id} until it ended, or use another session")))
+    }
 }
 
 /// The replays that run or ended lately.
 #[derive(Default)]
 pub(crate) struct Replays {
     all: Mutex<HashMap<ReplayId, Arc<Replay>>>,
-    /// Held while one is begun, so that a session has one at a time.
-    opening: tokio::sync::Mutex<()>,
 }
 
 impl Replays {
@@ -116,26 +124,23 @@ pub(super) async fn replay(
     session.look().last_active_at = core.now().wall;
     let trace = plan::find(core, session, &call.trace_id, assigned).await?;
     let of = plan::range(&trace, &call.trace_id, call.from_edge, call.to_edge)?;
-    let _opening = core.replays.opening.lock().await;
     if !call.dry_run
         && let Some(running) = core.replays.running(&session.id)
     {
-        drop(_opening);
-        return join(core, &running, &of, &call.waiting).await;
+        let replay = running.joined(&of)?;
+        return Ok(waiting::wait(core, &replay, &call.waiting).await);
     }
     let heading = Heading::new(&of, session);
-    let planned = match plan::make(core, session, &trace, of.clone()).await {
+    let planned = match plan::make(core, session, &trace, of).await {
         Ok(plan) => plan::starts_here(core, session, &plan).await.map(|()| plan),
         Err(stop) => Err(stop),
     };
     match planned {
-        Ok(plan) if call.dry_run => {
-            drop(_opening);
-            forecast::foresee(core, session, &heading, plan).await
-        }
+        Ok(plan) if call.dry_run => forecast::foresee(core, session, &heading, plan).await,
         Ok(plan) => {
-            let replay = begin(core, session, heading, plan, words).await?;
-            drop(_opening);
+            // In a task of its own: a connection that drops meanwhile must not leave a session half begun.
+            let begun = tokio::spawn(begin(Arc::clone(core), Arc::clone(session), heading, plan, words)).await;
+            let replay = begun.map_err(|error| Fault::internal(error.to_string()))??;
             Ok(waiting::wait(core, &replay, &call.waiting).await)
         }
         Err(stop) => Ok(never_begun(core, session, &heading, stop, call.dry_run).await),
@@ -159,20 +164,6 @@ pub(super) async fn poll(
     Ok(waiting::wait(core, &replay, patience).await)
 }
 
-async fn join(
-    core: &Arc<Core>,
-    running: &Arc<Replay>,
-    of: &ReplayOf,
-    patience: &Waiting,
-) -> Result<ReplayResult, Refusal> {
-    if running.of == *of {
-        return Ok(waiting::wait(core, running, patience).await);
-    }
-    let id = running.heading.replay_id.as_ref().map(ReplayId::to_string).unwrap_or_default();
-    let fault = Fault::new(ErrorCode::BudgetExceeded, "this session replays another trace now");
-    Err(fault.hint(format!("come back with replay_id {id} until it ended, or use another session")).into())
-}
-
 /// A replay that ended before it began: nothing was carried out, so that there is no new trace.
 async fn never_begun(
     core: &Core,
@@ -190,17 +181,22 @@ async fn never_begun(
     result
 }
 
+/// Begins one, unless another call did so meanwhile.
 async fn begin(
-    core: &Arc<Core>,
-    owner: &Arc<Session>,
+    core: Arc<Core>,
+    owner: Arc<Session>,
     mut heading: Heading,
     plan: Plan,
     words: Option<String>,
 ) -> Result<Arc<Replay>, Fault> {
     let of = plan.of.clone();
+    let _one = owner.replaying.lock().await;
+    if let Some(running) = core.replays.running(&owner.id) {
+        return running.joined(&of);
+    }
     let goal = format!("Replay of {}, acts {} to {}", of.trace_id, of.from_edge, of.to_edge);
     let workspace = owner.workspace.clone();
-    let session = super::handle::begin_session(core, &owner.agent, workspace, Some(goal), Some(of.clone())).await?;
+    let session = super::handle::begin_session(&core, &owner.agent, workspace, Some(goal), Some(of.clone())).await?;
     let id = ReplayId::from_ulid(ulid::Ulid::generate());
     heading.replay_id = Some(id.clone());
     heading.trace_id = Some(session.trace_id.clone());
@@ -213,7 +209,7 @@ async fn begin(
     });
     core.replays.forget_old(core.now().boot_ms);
     core.replays.lock().insert(id, Arc::clone(&replay));
-    let run = Arc::new(Run { core: Arc::clone(core), session, replay: Arc::clone(&replay), plan, words });
+    let run = Arc::new(Run { core: Arc::clone(&core), session, replay: Arc::clone(&replay), plan, words });
     // A task of its own: a connection that drops must not leave a replay half done. In another one the
     // edges are carried out, so that a fault of ours ends the replay too.
     tokio::spawn(async move {

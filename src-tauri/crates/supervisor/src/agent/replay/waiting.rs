@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bodyguard_protocol::ui::AskState;
-use bodyguard_protocol::{ReplayResult, ReplayStatus};
+use bodyguard_protocol::{AskId, ReplayResult, ReplayStatus};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::{Progress, Replay};
@@ -23,13 +23,17 @@ pub(super) async fn wait(core: &Arc<Core>, replay: &Arc<Replay>, patience: &Wait
     let mut progress = replay.progress.subscribe();
     let began = Instant::now();
     let mut ticks = interval_at(began + PROGRESS, PROGRESS);
+    // Presence holds for one ask; the next needs its own.
+    let mut present: Option<(AskId, Present)> = None;
     loop {
         let now = progress.borrow_and_update().clone();
         if now.ended.is_some() {
             return told(core, replay);
         }
-        let _present = now.ask.as_ref().map(|ask| Present::new(core, ask));
-        // Presence holds for one ask; another needs its own.
+        let there = present.as_ref().map(|(id, _)| id);
+        if now.ask.as_ref().map(|ask| &ask.id) != there {
+            present = now.ask.as_ref().map(|ask| (ask.id.clone(), Present::new(core, ask)));
+        }
         tokio::select! {
             biased;
             _ = progress.changed() => {}

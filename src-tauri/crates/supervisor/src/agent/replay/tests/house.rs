@@ -166,7 +166,8 @@ impl House {
             if let Some((id, _)) = self.human.open_asks().await.unwrap().into_iter().next() {
                 let reply = self.human.request(UiRequest::Ask { ask_id: id }).await;
                 let UiReply::Ok(UiResponse::Ask(detail)) = reply else { panic!("{reply:?}") };
-                if detail.state == AskState::Open {
+                // It is on record a moment before it can be answered.
+                if detail.state == AskState::Open && self.is_known(&detail.view.ask_id) {
                     return *detail;
                 }
             }

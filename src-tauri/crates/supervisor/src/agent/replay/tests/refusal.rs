@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use bodyguard_protocol::action::ActRequest;
 use bodyguard_protocol::{
-    ActionType, Digest, ErrorCode, OutcomeStatus, ReplayStatus, SessionId, StateProfile, TraceId,
+    ActionType, Digest, ErrorCode, OutcomeStatus, PerceptionQuery, ReplayStatus, SessionId, StateProfile, TraceId,
 };
-use bodyguard_trace::{Record, Refused, RefusedEdge, SessionBegan};
+use bodyguard_trace::{IntentRecord, Record, Refused, RefusedEdge, SessionBegan};
 use serde_json::{Value, json};
 
 use super::house::{House, wish};
-use crate::ReplayCall;
+use crate::{EnsureSession, ReplayCall};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_an_agents_own_traces_of_this_workspace_are_known_to_it() {
@@ -41,6 +42,49 @@ async fn only_an_agents_own_traces_of_this_workspace_are_known_to_it() {
     let waiting = house.call(Duration::ZERO).waiting;
     let fault = house.agent.poll_replay(&other.session_id, &running, waiting).await.unwrap_err().fault;
     assert_eq!((fault.code, fault.field.as_deref()), (ErrorCode::NotFound, Some("replay_id")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_session_of_a_replay_is_no_session_of_the_agent() {
+    let house = House::start().await;
+    house.record(&[house.shell("touch one")]).await;
+    let running = house.agent.replay(&house.session, house.call(Duration::ZERO)).await.unwrap();
+    let its_own = house.recorded(&running.trace_id.unwrap()).await.began.session_id;
+    assert!(house.core().all_sessions().iter().any(|session| session.id == its_own), "it runs");
+    let resume = EnsureSession { session_id: Some(its_own.clone()), ..EnsureSession::default() };
+    assert_eq!(house.agent.ensure_session(resume).await.unwrap_err().code, ErrorCode::UnknownSession);
+    let look = house.agent.encode_state(&its_own, PerceptionQuery::default()).await;
+    assert_eq!(look.unwrap_err().code, ErrorCode::UnknownSession);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_act_without_an_outcome_is_not_replayed_and_those_before_it_are() {
+    let house = House::start().await;
+    house.record(&[house.shell("touch one")]).await;
+    house.remove(&["one"]);
+    let edge = &house.edges(&house.trace).await[0];
+    let read = json!({"type": "file_read", "target": house.path("x"), "params": {}, "preconditions": []});
+    let action = ActRequest::parse(&read).unwrap().action;
+    let intent = IntentRecord {
+        session_id: house.session.clone(),
+        trace_id: house.trace.clone(),
+        action_digest: action.digest().unwrap(),
+        action,
+        state_before: edge.state_before.clone(),
+        binding: Value::Null,
+        prediction: Value::Null,
+        ask_id: None,
+        policy_id: "policy:ws/read-files".into(),
+        authorization: None,
+    };
+    let committed = house.core().log.commit_intent(intent).await.unwrap();
+    let result = house.replay_alone().await;
+    assert_eq!((result.reason, result.failed_at_edge), (Some(ErrorCode::NotReplayable), Some(2)), "{result:?}");
+    assert!(!house.exists("one"));
+    let part = ReplayCall { to_edge: Some(1), ..house.call(Duration::from_secs(60)) };
+    let (result, _) = tokio::join!(house.agent.replay(&house.session, part), house.decide(true));
+    assert_eq!(result.unwrap().status, ReplayStatus::Success);
+    drop(committed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
