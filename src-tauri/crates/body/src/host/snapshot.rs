@@ -1,6 +1,5 @@
 //! One digest over all that is in a workspace (`fs_snapshot_hash` of the profile `bodyos.readme.v0`).
 
-use std::fs::File;
 use std::io::Read;
 
 use bodyguard_protocol::{Digest, ErrorCode, Fault, FileKind, canonical_digest};
@@ -65,7 +64,7 @@ fn content(root: &Root, place: &Place, bytes_left: &mut u64) -> Result<Option<Di
     let Ok((file, stat)) = root.regular(place) else { return Ok(None) };
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     *bytes_left = bytes_left.checked_sub(size).ok_or_else(|| too_large("more bytes than a snapshot takes"))?;
-    let digest = digest_of(File::from(file).take(size)).map_err(|error| io_fault(&error, &place.absolute))?;
+    let digest = digest_of(file.take(size)).map_err(|error| io_fault(&error, &place.absolute))?;
     format!("sha256:{digest}").parse().map(Some)
 }
 
