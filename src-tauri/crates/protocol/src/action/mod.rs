@@ -1,5 +1,6 @@
 //! The closed set of eleven typed actions (OS-011 §3.3) and their parameters.
 
+mod check;
 mod keys;
 mod params;
 mod parse;
