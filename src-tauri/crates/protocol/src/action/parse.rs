@@ -125,9 +125,10 @@ fn target_of_object(kind: ActionType, target: &Map<String, Value>, field: &str) 
 
 fn parse_params(kind: ActionType, value: Value) -> Result<Params, Fault> {
     Params::read(kind, value).map_err(|error| {
-        let message = error.to_string();
+        let (path, message) = (error.path().to_string(), error.inner().to_string());
+        let path = if path == "." { String::new() } else { format!(".{path}") };
         let code = if message.contains("unknown field") { ErrorCode::UnknownField } else { ErrorCode::InvalidArgument };
-        Fault::new(code, message).at("action.params")
+        Fault::new(code, crate::escape_line(&message)).at(format!("action.params{}", crate::escape_line(&path)))
     })
 }
 
@@ -296,6 +297,18 @@ mod tests {
         for (kind, params) in [("file_delete", json!({"content":"x"})), ("file_read", json!({"recursive":true}))] {
             assert_eq!(code(json!({"type":kind,"target":"/a","params":params})), ErrorCode::UnknownField);
         }
+    }
+
+    #[test]
+    fn a_parameter_of_the_wrong_type_is_named_exactly() {
+        let field = |value: Value| ActRequest::parse(&value).unwrap_err().field.unwrap();
+        let edit =
+            json!({"type":"file_edit","target":"/a","params":{"edits":[{"old":"a","new":"b"},{"old":7,"new":"b"}]}});
+        assert_eq!(field(edit), "action.params.edits[1].old");
+        let shell = json!({"type":"shell_exec","params":{"command":"a","env":{"A":1}}});
+        assert_eq!(field(shell), "action.params.env.A");
+        let unknown = json!({"type":"file_edit","target":"/a","params":{"edits":[{"old":"a","new":"b","x":1}]}});
+        assert_eq!(field(unknown), "action.params.edits[0].x");
     }
 
     #[test]
