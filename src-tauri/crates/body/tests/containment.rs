@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use bodyguard_body::{Body as _, HostBody};
-use bodyguard_protocol::OutcomeStatus;
-use common::{Lab, lab, lab_with};
+use bodyguard_body::{Body as _, BodyConfig, HostBody};
+use bodyguard_protocol::{ErrorCode, OutcomeStatus};
+use common::{Lab, lab, lab_with, program, workspace};
 
 /// Runs an attack in the sandbox and says whether it succeeded (exit code 0).
 async fn succeeds(lab: &Lab<HostBody>, command: &str) -> bool {
@@ -199,4 +199,19 @@ async fn a_fork_bomb_stays_in_its_sandbox() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let alive = Command::new("pgrep").args(["-fc", "^sleep 604$"]).output().unwrap().stdout;
     assert_eq!(String::from_utf8_lossy(&alive).trim(), "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_whose_program_was_replaced_says_that_it_has_to_be_started_again() {
+    let (folder, root) = workspace();
+    let copy = folder.path().join("bodyguard-body");
+    std::fs::copy(program(), &copy).unwrap();
+    let config = BodyConfig::for_root(root.to_str().unwrap());
+    let lab = Lab::around(HostBody::spawn(&copy, config).unwrap(), folder, root.to_str().unwrap()).await;
+    assert!(succeeds(&lab, "true").await, "the control");
+    std::fs::remove_file(&copy).unwrap();
+    let refused = lab.act(serde_json::json!({"type":"shell_exec","command":"true","cwd":lab.root()})).await;
+    let fault = refused.unwrap_err();
+    assert_eq!(fault.code, ErrorCode::SandboxUnavailable);
+    assert!(fault.message.contains("replaced"), "{fault}");
 }

@@ -133,10 +133,22 @@ impl Sandbox {
         spec: &Spec,
         stdin: Option<&str>,
     ) -> Result<Running, Fault> {
+        if self.was_replaced() {
+            let message = "Bodyguard's own program was replaced while it ran, so that commands can't be contained";
+            let hint = "the person has to start Bodyguard again, as after an update";
+            return Err(Fault::new(ErrorCode::SandboxUnavailable, message).hint(hint));
+        }
         let prepared = self.prepare(root, held, spec, stdin).map_err(|error| unavailable(&error.to_string()))?;
         let Prepared { command, keep, report, output } = prepared;
         let child = spawner.spawn(command, keep).map_err(|error| unavailable(&error.to_string()))?;
         Ok(Running { child, report, output })
+    }
+
+    /// Whether the file of this program has gone, as by an update. bubblewrap binds by name, and it has none
+    /// any more.
+    fn was_replaced(&self) -> bool {
+        let name = std::fs::read_link(format!("/proc/self/fd/{}", self.inner.as_raw_fd()));
+        name.is_ok_and(|name| name.to_string_lossy().ends_with(" (deleted)"))
     }
 
     fn prepare(&self, root: &Root, held: &Held, spec: &Spec, stdin: Option<&str>) -> std::io::Result<Prepared> {
