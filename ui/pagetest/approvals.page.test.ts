@@ -225,6 +225,15 @@ test("where only one fits, the act that an ask led to is shown, and its list aro
   await close();
 });
 
+test("r36 an ask of a replay says which recorded act it repeats", async () => {
+  const replayed = { ...command, replays: { trace_id: TRACE_ID, edge_id: 3 } };
+  const { page, close } = await stage(browser, only(replayed));
+  const decision = page.locator(`[data-ask="${command.ask_id}"]`);
+  await decision.getByText("This repeats act 3 of the recorded trace").waitFor();
+  await decision.getByText("yes of back then doesn’t count").waitFor();
+  await close();
+});
+
 test("an ask that no act came of has no way to a trace", async () => {
   const { page, world, host, close } = await stage(browser, only(command));
   await page.locator(`[data-ask="${command.ask_id}"]`).waitFor();

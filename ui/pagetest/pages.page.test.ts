@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { go, stage, startBrowser } from "./browser";
 import { change } from "./fixtures/asks";
-import { DENIED, FORBIDDEN, OUTDATED, REASONS, sessions } from "./fixtures/traces";
+import { DENIED, FORBIDDEN, OUTDATED, REASONS, REPLAY_ROW, sessions, TRACE_ID } from "./fixtures/traces";
 import { World } from "./fixtures/world";
 
 let browser: Browser;
@@ -101,6 +101,19 @@ test("a long list is a window: few rows are drawn, few pages fetched", async () 
   await page.locator('[aria-posinset="50010"]').getByText("@").waitFor();
   expect(await page.getByRole("option").count()).toBeLessThan(60);
   expect(sent("traces").length).toBeLessThan(6);
+  await close();
+});
+
+test("r47 a replay says in the list and on its page what it replays, and leads there", async () => {
+  const { page, sent, close } = await stage(browser);
+  await go(page, 3);
+  const row = page.getByRole("listbox", { name: "Traces" }).getByRole("option").nth(REPLAY_ROW);
+  await row.getByText(`Replay of ${TRACE_ID}, acts 1 to 5`).waitFor();
+  await row.click();
+  await page.getByText(`Replay of ${TRACE_ID}, acts 1 to 5`).waitFor();
+  expect(await page.getByText("in the agent’s words").count()).toBe(0);
+  await page.getByRole("button", { name: "Open it" }).click();
+  await expect.poll(() => sent("trace").at(-1)).toEqual({ trace_id: TRACE_ID });
   await close();
 });
 

@@ -1,8 +1,14 @@
-import type { ActionType, AskState, OutcomeStatus, TraceOutcome } from "../rpc";
+import type { ActionType, AskState, OutcomeStatus, ReplayOf, TraceOutcome } from "../rpc";
 
 /** `1 line`, `1,204 lines`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
+}
+
+/** What a trace replays: `Replay of 01KB…, acts 2 to 5`. */
+export function replayWords(of: ReplayOf): string {
+  const acts = of.from_edge === of.to_edge ? `act ${of.from_edge}` : `acts ${of.from_edge} to ${of.to_edge}`;
+  return `Replay of ${of.trace_id}, ${acts}`;
 }
 
 export type Tone = "neutral" | "accent" | "ok" | "warn" | "danger";

@@ -386,6 +386,10 @@ requester: string,
  */
 session_id?: SessionId, 
 /**
+ * The recorded edge that this repeats, where it is part of a replay.
+ */
+replays?: EdgeAddress, 
+/**
  * What will change, exactly.
  */
 contents: Array<Content>, 
@@ -597,7 +601,7 @@ outcome_seq?: number, };
 /**
  * A stable error code. Codes are never renamed or reused; new ones may be added.
  */
-export type ErrorCode = "authorization_required" | "in_progress" | "authorization_failure" | "denied_by_policy" | "denied_by_person" | "expired" | "withdrawn" | "superseded" | "interrupted" | "stale_ref" | "perceive_required" | "state_changed" | "state_hash_mismatch" | "not_afforded" | "precondition_failed" | "invalid_argument" | "unknown_field" | "duplicate_field" | "nul_byte" | "parse_error" | "outside_workspace" | "not_found" | "already_exists" | "not_regular_file" | "too_large" | "not_utf8" | "empty_match" | "match_count_mismatch" | "line_ending_mismatch" | "before_hash_mismatch" | "too_long_to_review" | "unknown_session" | "unknown_agent" | "workspace_not_assigned" | "unknown_escalation" | "budget_exceeded" | "not_yet_supported" | "signer_unavailable" | "no_display" | "sandbox_unavailable" | "program_not_found" | "timeout" | "cancelled" | "body_lost" | "no_room_to_record" | "storage_failure" | "stopped" | "not_running" | "permission_denied" | "internal";
+export type ErrorCode = "authorization_required" | "in_progress" | "authorization_failure" | "denied_by_policy" | "denied_by_person" | "expired" | "withdrawn" | "superseded" | "interrupted" | "stale_ref" | "perceive_required" | "state_changed" | "state_hash_mismatch" | "outcome_mismatch" | "os_family_mismatch" | "not_replayable" | "not_afforded" | "precondition_failed" | "invalid_argument" | "unknown_field" | "duplicate_field" | "nul_byte" | "parse_error" | "outside_workspace" | "not_found" | "already_exists" | "not_regular_file" | "too_large" | "not_utf8" | "empty_match" | "match_count_mismatch" | "line_ending_mismatch" | "before_hash_mismatch" | "too_long_to_review" | "unknown_session" | "unknown_agent" | "workspace_not_assigned" | "unknown_escalation" | "budget_exceeded" | "not_yet_supported" | "signer_unavailable" | "no_display" | "sandbox_unavailable" | "program_not_found" | "timeout" | "cancelled" | "body_lost" | "no_room_to_record" | "storage_failure" | "person_active" | "stopped" | "not_running" | "permission_denied" | "internal";
 
 /**
  * One row of a decision.
@@ -819,6 +823,23 @@ device: string, } | { "by": "policy",
 rule: string, };
 
 /**
+ * What a trace is a replay of; stands in its metadata.
+ */
+export type ReplayOf = { 
+/**
+ * The recorded trace.
+ */
+trace_id: TraceId, 
+/**
+ * The first of its edges that was asked for.
+ */
+from_edge: number, 
+/**
+ * The last of its edges that was asked for.
+ */
+to_edge: number, };
+
+/**
  * A session: `s_` and 32 hexadecimal digits from the system's random source; can't be guessed.
  */
 export type SessionId = string;
@@ -871,7 +892,11 @@ edges: number,
 /**
  * Asks that wait.
  */
-open_asks: number, };
+open_asks: number, 
+/**
+ * What it replays, if it is a replay; `goal` is Bodyguard's own words then.
+ */
+replay_of?: ReplayOf, };
 
 /**
  * Keys, devices, policies.
@@ -965,7 +990,11 @@ edges: number,
 /**
  * Destructive edges among them.
  */
-destructive: number, };
+destructive: number, 
+/**
+ * What it replayed, if it is a replay; `goal` is Bodyguard's own words then.
+ */
+replay_of?: ReplayOf, };
 
 /**
  * One trace without its edges.

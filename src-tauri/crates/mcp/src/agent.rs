@@ -4,12 +4,15 @@
 
 use std::future::Future;
 
-use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, Prediction, SessionId};
+use bodyguard_protocol::{
+    AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, Prediction, ReplayId, ReplayResult, SessionId,
+};
 
 use serde_json::Value;
 
 use bodyguard_supervisor::{
-    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, ReplayCall, SessionInfo, StateReply,
+    Waiting,
 };
 
 /// One authenticated agent. Its futures may be dropped at any await: that is how a requester that
@@ -60,6 +63,19 @@ pub(crate) trait Agent: Clone + Send + Sync + 'static {
         ask: &AskId,
         waiting: Waiting,
     ) -> impl Future<Output = Result<ActReply, Refusal>> + Send;
+    /// Replays a trace, or predicts that.
+    fn replay(
+        &self,
+        session: &SessionId,
+        call: ReplayCall,
+    ) -> impl Future<Output = Result<ReplayResult, Refusal>> + Send;
+    /// Asks what became of a replay.
+    fn poll_replay(
+        &self,
+        session: &SessionId,
+        replay: &ReplayId,
+        waiting: Waiting,
+    ) -> impl Future<Output = Result<ReplayResult, Refusal>> + Send;
 }
 
 /// Who knows the agents by their tokens.

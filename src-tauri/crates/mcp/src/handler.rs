@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use axum::http::request::Parts;
-use bodyguard_protocol::{ActionType, AskId, ErrorCode, Fault, Foreseen, QueryMode, SessionId};
+use bodyguard_protocol::{ActionType, AskId, ErrorCode, Fault, Foreseen, QueryMode, ReplayId, SessionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Implementation, InitializeRequestParams,
     InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::tools::{self, Arguments};
 use crate::waiting::Wait;
-use bodyguard_supervisor::{ActCall, EnsureSession, PerceiveCall, Refusal};
+use bodyguard_supervisor::{ActCall, EnsureSession, PerceiveCall, Refusal, ReplayCall};
 
 /// Who calls, over which connection.
 pub(crate) struct Caller<A: Agent> {
@@ -177,7 +177,8 @@ impl<A: Agent> Call<A> {
             tools::ENCODE_STATE => self.encode_state(arguments).await,
             tools::DRY_RUN => self.dry_run(arguments).await,
             tools::ACT => self.act(arguments).await,
-            _ => Err(not_yet(name).into()),
+            tools::REPLAY => self.replay(arguments).await,
+            _ => Err(Fault::new(ErrorCode::NotFound, "no such tool").at("name").into()),
         }
     }
 
@@ -270,8 +271,26 @@ impl<A: Agent> Call<A> {
         let work = self.caller.agent.poll(&session, &ask, waiting);
         Ok(tools::give_act(self.wait.through(&gone, work).await?))
     }
-}
 
-fn not_yet(name: &str) -> Fault {
-    Fault::new(ErrorCode::NotYetSupported, format!("`{name}` is part of OS-011, but not in this version"))
+    async fn replay(mut self, mut arguments: Arguments) -> Result<CallToolResult, Refusal> {
+        let session: SessionId = arguments.needed("session_id")?;
+        let running: Option<ReplayId> = arguments.parsed("replay_id")?;
+        let patience = arguments.wait()?;
+        let waiting = self.wait.terms(patience);
+        let gone = self.caller.gone.clone();
+        let Some(replay) = running else {
+            let missing = || Fault::invalid("trace_id", "`trace_id` or `replay_id` is missing");
+            let trace_id = arguments.parsed("trace_id")?.ok_or_else(missing)?;
+            let (from_edge, to_edge) = (arguments.edge("from_edge")?, arguments.edge("to_edge")?);
+            let dry_run = arguments.flag("dry_run")?;
+            let words = arguments.text("reason")?;
+            arguments.end()?;
+            let call = ReplayCall { trace_id, from_edge, to_edge, dry_run, words, waiting };
+            let work = self.caller.agent.replay(&session, call);
+            return Ok(tools::give_replay(&self.wait.through(&gone, work).await?));
+        };
+        arguments.end_beside("replay_id", &["trace_id", "from_edge", "to_edge", "dry_run", "reason"])?;
+        let work = self.caller.agent.poll_replay(&session, &replay, waiting);
+        Ok(tools::give_replay(&self.wait.through(&gone, work).await?))
+    }
 }

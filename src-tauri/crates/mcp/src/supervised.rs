@@ -1,9 +1,11 @@
 //! The doors in front of the real supervisor.
 
-use bodyguard_protocol::{AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, Prediction, SessionId};
+use bodyguard_protocol::{
+    AffordanceSet, AgentName, AskId, Fault, PerceptionQuery, Prediction, ReplayId, ReplayResult, SessionId,
+};
 use bodyguard_supervisor::{
-    ActCall, ActReply, AgentHandle, ConnectionGuard, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo,
-    StateReply, Supervisor, Waiting,
+    ActCall, ActReply, AgentHandle, ConnectionGuard, EnsureSession, PerceiveCall, PerceiveReply, Refusal, ReplayCall,
+    SessionInfo, StateReply, Supervisor, Waiting,
 };
 use serde_json::Value;
 
@@ -67,5 +69,18 @@ impl Agent for AgentHandle {
 
     async fn poll(&self, session: &SessionId, ask: &AskId, waiting: Waiting) -> Result<ActReply, Refusal> {
         Self::poll(self, session, ask, waiting).await
+    }
+
+    async fn replay(&self, session: &SessionId, call: ReplayCall) -> Result<ReplayResult, Refusal> {
+        Self::replay(self, session, call).await
+    }
+
+    async fn poll_replay(
+        &self,
+        session: &SessionId,
+        replay: &ReplayId,
+        waiting: Waiting,
+    ) -> Result<ReplayResult, Refusal> {
+        Self::poll_replay(self, session, replay, waiting).await
     }
 }

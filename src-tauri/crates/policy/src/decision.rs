@@ -92,7 +92,7 @@ impl Decision {
     /// no block. None where the expectation is another agent's, another policy's or no act.
     pub fn allow_read(&self, expect: &Expectation) -> Option<Authorized> {
         let Operation::Act(kind) = self.operation else { return None };
-        let fits = expect.kind == BlockKind::Act
+        let fits = matches!(expect.kind, BlockKind::Act | BlockKind::Replay)
             && expect.agent_id == self.agent_id
             && expect.policy_digest == self.policy_digest
             && expect.ask_id.is_none();

@@ -35,6 +35,12 @@ pub enum ErrorCode {
     StateChanged,
     /// A replay's state differs from the recorded one.
     StateHashMismatch,
+    /// A replayed act came out, or would come out, otherwise than recorded.
+    OutcomeMismatch,
+    /// A trace recorded on another family of operating systems.
+    OsFamilyMismatch,
+    /// A trace or edge that can't be replayed: it still runs, was cut off, or isn't on record whole.
+    NotReplayable,
     /// Not in the current affordance set (OS-011 §5.2).
     NotAfforded,
     /// A stated precondition doesn't hold.
@@ -51,7 +57,7 @@ pub enum ErrorCode {
     ParseError,
     /// A path outside the workspace, or one that leaves it through a link.
     OutsideWorkspace,
-    /// No such file, window or process.
+    /// No such file, window, process, trace or replay.
     NotFound,
     /// Something of that name is there already.
     AlreadyExists,

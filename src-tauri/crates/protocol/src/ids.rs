@@ -80,6 +80,18 @@ text_id!(
     AskId, is_ask, "an escalation id is `a_` and a ULID"
 );
 
+text_id!(
+    /// A replay: `r_` and a ULID.
+    ReplayId, is_replay, "a replay id is `r_` and a ULID"
+);
+
+impl ReplayId {
+    /// A replay id from a ULID.
+    pub fn from_ulid(ulid: ulid::Ulid) -> Self {
+        Self(format!("r_{ulid}"))
+    }
+}
+
 impl SessionId {
     /// A session id from 16 random bytes.
     pub fn from_random(bytes: [u8; 16]) -> Self {
@@ -116,4 +128,8 @@ fn is_ulid(text: &str) -> bool {
 
 fn is_ask(text: &str) -> bool {
     text.strip_prefix("a_").is_some_and(is_ulid)
+}
+
+fn is_replay(text: &str) -> bool {
+    text.strip_prefix("r_").is_some_and(is_ulid)
 }

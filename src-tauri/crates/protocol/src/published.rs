@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{
     ActionOutcome, ActionType, AffordanceSet, Block, CAPABILITY, InteractionTrace, OS011_VERSION, Observation,
-    OutcomeError, PROVIDER, PerceptionQuery, Prediction, TypedAction,
+    OutcomeError, PROVIDER, PerceptionQuery, Prediction, ReplayResult, TypedAction,
 };
 
 /// A type of which there is a schema, by its name on the command line.
 pub type Schema = (&'static str, fn() -> Value);
 
 /// Every published schema.
-pub const SCHEMAS: [Schema; 9] = [
+pub const SCHEMAS: [Schema; 10] = [
     ("action_outcome", schema::<ActionOutcome>),
     ("affordance_set", schema::<AffordanceSet>),
     ("authorization", schema::<Block>),
@@ -23,6 +23,7 @@ pub const SCHEMAS: [Schema; 9] = [
     ("outcome_error", schema::<OutcomeError>),
     ("perception_query", schema::<PerceptionQuery>),
     ("prediction", schema::<Prediction>),
+    ("replay_result", schema::<ReplayResult>),
     ("typed_action", schema::<TypedAction>),
 ];
 
@@ -96,7 +97,7 @@ fn operations() -> Value {
         },
         "replay": {
             "in": "interaction_trace", "out": "replay_result", "deterministic": false, "side_effects": true,
-            "description": "Carries out a trace again, each destructive edge authorised anew. Not in this version."
+            "description": "Carries out a trace again, each destructive edge authorised anew, up to the first difference."
         }
     })
 }

@@ -13,6 +13,7 @@ use bodyguard_protocol::{AgentName, AskId, Digest, ErrorCode, Fault, Moment, Ses
 use bodyguard_trace::{Log, LogError, Record, SessionEnded, Started, Stopped};
 use tokio::sync::watch;
 
+use crate::agent::Replays;
 use crate::ask::Pendings;
 use crate::bodies::Bodies;
 use crate::desktop::Desktop;
@@ -41,6 +42,7 @@ pub(crate) struct Core {
     pub(crate) budgets: Budgets,
     pub(crate) pendings: Pendings,
     pub(crate) desktop: Desktop,
+    pub(crate) replays: Replays,
     pub(crate) bar: watch::Sender<Option<BarContent>>,
     pub(crate) counts: watch::Sender<Counts>,
     pub(crate) connections: Mutex<HashMap<AgentName, Connections>>,
@@ -102,6 +104,7 @@ impl Supervisor {
             budgets: Budgets::default(),
             pendings: Pendings::default(),
             desktop: Desktop::default(),
+            replays: Replays::default(),
             bar: watch::channel(None).0,
             counts: watch::channel(Counts { stopped, ..Counts::default() }).0,
             connections: Mutex::default(),
@@ -146,7 +149,8 @@ impl Supervisor {
     /// Ends every session and closes the log with a signed checkpoint.
     pub async fn shutdown(&self) {
         for session in self.core.all_sessions() {
-            self.core.end_session(&session, TraceOutcome::Success, "Bodyguard was quit").await;
+            let outcome = if session.replay_of.is_some() { TraceOutcome::Aborted } else { TraceOutcome::Success };
+            self.core.end_session(&session, outcome, "Bodyguard was quit").await;
         }
         if let Err(error) = self.core.log.close().await {
             tracing::error!(%error, "the log could not be closed");
@@ -159,10 +163,12 @@ impl Core {
         self.config.clock.now()
     }
 
-    /// A running session of this agent. Another agent's is as unknown as one that never was.
+    /// A running session of this agent. Another agent's is as unknown as one that never was, and so is
+    /// a replay's.
     pub(crate) fn session(&self, agent: &AgentName, id: &SessionId) -> Result<Arc<Session>, Fault> {
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         let found = sessions.get(id).filter(|session| session.agent == *agent && session.is_running());
+        let found = found.filter(|session| session.replay_of.is_none());
         found.cloned().ok_or_else(|| {
             Fault::new(ErrorCode::UnknownSession, "no such session")
                 .at("session_id")
@@ -180,13 +186,14 @@ impl Core {
 
     /// Whether nothing of a session waits or runs.
     pub(crate) fn is_idle(&self, session: &Session) -> bool {
-        self.pendings.of_session(&session.id).iter().all(|ask| ask.is_finished())
+        !self.replays.busy(&session.id) && self.pendings.of_session(&session.id).iter().all(|ask| ask.is_finished())
     }
 
     /// Ends sessions that were left alone by agents that are no longer connected.
     pub(crate) async fn end_abandoned(&self) {
         let now = self.now().wall.millis();
-        for session in self.all_sessions().into_iter().filter(|session| session.is_running()) {
+        let running = |session: &Arc<Session>| session.is_running() && session.replay_of.is_none();
+        for session in self.all_sessions().into_iter().filter(running) {
             let connected = {
                 let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
                 connections.get(&session.agent).is_some_and(|connections| connections.open > 0)

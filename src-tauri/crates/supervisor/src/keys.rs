@@ -7,6 +7,7 @@ use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{ErrorCode, Fault, Timestamp};
 use bodyguard_trace::{ChangeNote, KeyRow, Log, Record, SettingChange};
 
+#[cfg(not(test))]
 const SERVICE: &str = "org.bodyguard.signing-key";
 /// A locked keyring may show a prompt of its own; nobody is waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -113,8 +114,15 @@ async fn log_id(log: &Log) -> Result<String, String> {
     }
 }
 
+/// Unit tests have no keyring.
+#[cfg(test)]
+fn fetch_or_make(_user: &str, _known: bool) -> Result<[u8; 32], String> {
+    Ok([7; 32])
+}
+
 /// The seed from the keyring; a new one only where this log never had a key, so that a deleted
 /// keyring entry is noticed rather than silently replaced.
+#[cfg(not(test))]
 fn fetch_or_make(user: &str, known: bool) -> Result<[u8; 32], String> {
     let entry = keyring::Entry::new(SERVICE, user).map_err(describe)?;
     match entry.get_secret() {
@@ -130,6 +138,7 @@ fn fetch_or_make(user: &str, known: bool) -> Result<[u8; 32], String> {
     }
 }
 
+#[cfg(not(test))]
 /// A keyring's error without anything that could be the secret itself.
 fn describe(error: keyring::Error) -> String {
     match error {

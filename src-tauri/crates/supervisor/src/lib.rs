@@ -22,7 +22,7 @@ mod session;
 
 pub use agent::{
     ActCall, ActReply, AgentHandle, ConnectionGuard, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal,
-    SessionInfo, StateReply, Waiting,
+    ReplayCall, SessionInfo, StateReply, Waiting,
 };
 pub use clock::SystemClock;
 pub use config::{Config, HealthProbe, PresenceFactory, StartError};

@@ -8,7 +8,7 @@ use bodyguard_body::{Body, StableState};
 use bodyguard_protocol::ui::SessionState;
 use bodyguard_protocol::{
     AgentName, Digest, ErrorCode, Fault, FileEntry, GitState, MonitorInfo, ProcessEntry, Ref, RefInfo, RefKind,
-    SessionId, StateHash, Timestamp, TraceId, WindowInfo,
+    ReplayOf, SessionId, StateHash, Timestamp, TraceId, WindowInfo,
 };
 use bodyguard_trace::WorkspaceRow;
 use tokio_util::sync::CancellationToken;
@@ -20,11 +20,15 @@ pub(crate) struct Session {
     pub(crate) agent: AgentName,
     pub(crate) workspace: WorkspaceRow,
     pub(crate) goal: Option<String>,
+    /// What it replays. A replay's session is Bodyguard's own: its agent can't name it.
+    pub(crate) replay_of: Option<ReplayOf>,
     /// Whether its body has a display to look at.
     pub(crate) has_screen: bool,
     /// Held while an act is dispatched, so that one session does one thing at a time. Never held
     /// while a person is waited for.
     pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Held while a replay is begun, so that a session has one at a time.
+    pub(crate) replaying: tokio::sync::Mutex<()>,
     /// Cancelled when the session ends.
     pub(crate) ended: CancellationToken,
     body: Mutex<Arc<dyn Body>>,
@@ -95,8 +99,10 @@ impl Session {
             agent,
             workspace,
             goal,
+            replay_of: None,
             has_screen,
             turn: tokio::sync::Mutex::new(()),
+            replaying: tokio::sync::Mutex::new(()),
             ended: CancellationToken::new(),
             body: Mutex::new(body),
             body_lost: AtomicBool::new(false),

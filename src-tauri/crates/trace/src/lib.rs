@@ -28,7 +28,9 @@ pub use export::{
 };
 pub use log::{IntentCommitted, IntentRef, InterruptedEdge, Log, Options, Recovery};
 pub use merkle::{Frontier, Hash, Tree, leaf_hash, verify_consistency, verify_inclusion};
-pub use read::{Counts, LogReader, StoredAsk, StoredLeaf, StoredSession};
+pub use read::{
+    Counts, LogReader, RecordedAct, RecordedEdge, RecordedEnd, RecordedTrace, StoredAsk, StoredLeaf, StoredSession,
+};
 pub use records::*;
 pub use settings::{AgentRow, ChangeNote, DeviceRow, KeyRow, SettingChange, WorkspaceBody, WorkspaceRow};
 pub use verify::{PROVES, Problem, VerifyReport, verify, verify_blocking};

@@ -3,7 +3,7 @@
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::scripted::{ASK, House, session_of};
+use super::scripted::{ASK, House, REPLAY, TRACE, session_of};
 use super::wire::{Wire, act, call};
 use crate::tools;
 
@@ -99,7 +99,24 @@ async fn every_answer_fits_its_tools_output_schema() {
         ("body_os_act", json!({"session_id": session, "action": {}, "escalation_id": ASK}), Some("invalid_argument")),
         ("body_os_dry_run", json!({"session_id": session, "action": {"type": "shell_exec", "command": "x"}}), None),
         ("body_os_dry_run", json!({"session_id": session}), Some("invalid_argument")),
-        ("body_os_replay", json!({"session_id": session, "trace_id": "t"}), Some("not_yet_supported")),
+        ("body_os_replay", json!({"session_id": session, "trace_id": TRACE}), None),
+        ("body_os_replay", json!({"session_id": session, "trace_id": TRACE, "dry_run": true, "from_edge": 1}), None),
+        ("body_os_replay", json!({"session_id": session, "replay_id": REPLAY}), Some("state_hash_mismatch")),
+        (
+            "body_os_replay",
+            json!({"session_id": session, "trace_id": ASK.replace("a_", "x")}),
+            Some("invalid_argument"),
+        ),
+        ("body_os_replay", json!({"session_id": session}), Some("invalid_argument")),
+        ("body_os_replay", json!({"session_id": session, "trace_id": TRACE, "from_edge": 0}), Some("invalid_argument")),
+        ("body_os_replay", json!({"session_id": session, "trace_id": TRACE, "to_edge": "2"}), Some("invalid_argument")),
+        ("body_os_replay", json!({"session_id": session, "trace_id": TRACE, "sudo": 1}), Some("unknown_field")),
+        (
+            "body_os_replay",
+            json!({"session_id": session, "replay_id": REPLAY, "trace_id": TRACE}),
+            Some("invalid_argument"),
+        ),
+        ("body_os_replay", json!({"session_id": session, "replay_id": ASK}), Some("invalid_argument")),
     ];
     for (id, (tool, arguments, error)) in (10..).zip(cases) {
         let answer = wire.ask(&call(id, tool, arguments.clone())).await;

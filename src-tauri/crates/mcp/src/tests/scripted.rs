@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bodyguard_protocol::{
-    ActionOutcome, ActionType, Affordance, AffordanceSet, AgentName, AskId, BODY_SUBTYPE, Digest, ErrorCode, Fault,
-    Foreseen, Observation, OutcomeError, OutcomeStatus, PerceptionQuery, Prediction, Provenance, RefInfo, SessionId,
-    StateProfile, Timestamp,
+    ActionOutcome, ActionType, Affordance, AffordanceSet, AgentName, AskId, BODY_SUBTYPE, Difference, Digest,
+    ErrorCode, Fault, Foreseen, Observation, OutcomeError, OutcomeStatus, PerceptionQuery, Prediction, Provenance,
+    RefInfo, ReplayId, ReplayResult, ReplayStatus, SessionId, StateProfile, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -18,10 +18,12 @@ use crate::agent::{Agent, Gate};
 use crate::serve::{Doors, ServeConfig, open};
 use bodyguard_body::Image;
 use bodyguard_supervisor::{
-    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, ReplayCall, SessionInfo, StateReply,
+    Waiting,
 };
 
 pub(super) const ASK: &str = "a_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+pub(super) const REPLAY: &str = "r_01ARZ3NDEKTSV4RRFFQ69G5FAV";
 pub(super) const TRACE: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
 /// What happened, by name.
@@ -265,6 +267,50 @@ impl Agent for Scripted {
             return Err(Fault::new(ErrorCode::UnknownEscalation, "no such ask").into());
         }
         Ok(self.wait(waiting).await)
+    }
+
+    async fn replay(&self, session: &SessionId, call: ReplayCall) -> Result<ReplayResult, Refusal> {
+        self.known(session)?;
+        if call.trace_id.as_str() != TRACE {
+            return Err(Fault::new(ErrorCode::NotFound, "no such trace").at("trace_id").into());
+        }
+        let status = if call.dry_run { ReplayStatus::Success } else { ReplayStatus::Running };
+        Ok(ReplayResult { dry_run: call.dry_run, ..replayed(status) })
+    }
+
+    async fn poll_replay(&self, session: &SessionId, of: &ReplayId, _: Waiting) -> Result<ReplayResult, Refusal> {
+        self.known(session)?;
+        let mut result = replayed(ReplayStatus::Partial);
+        result.replay_id = Some(of.clone());
+        result.failed_at_edge = Some(2);
+        result.reason = Some(ErrorCode::StateHashMismatch);
+        result.error = Some(Fault::new(ErrorCode::StateHashMismatch, "another state").into());
+        result.expected_hash = Some(Digest::of(b"s"));
+        let (field, expected, actual) = ("git_head".to_owned(), Some(json!("sha1:0")), Some(json!("sha1:1")));
+        result.divergence_details = Some(vec![Difference { field, expected, actual }]);
+        Ok(result)
+    }
+}
+
+fn replayed(status: ReplayStatus) -> ReplayResult {
+    ReplayResult {
+        status,
+        dry_run: false,
+        replay_id: Some(REPLAY.parse().unwrap()),
+        trace_id: Some(TRACE.parse().unwrap()),
+        replayed_trace_id: TRACE.parse().unwrap(),
+        edges_replayed: vec![1],
+        edges_skipped: Vec::new(),
+        failed_at_edge: None,
+        reason: None,
+        expected_hash: None,
+        actual_hash: None,
+        divergence_details: None,
+        escalation_id: Some(ASK.parse().unwrap()),
+        waiting_for: Some("act 2 waits for the person's decision".into()),
+        predictions: None,
+        error: None,
+        provenance: provenance("replay"),
     }
 }
 

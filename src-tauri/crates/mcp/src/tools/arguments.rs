@@ -57,6 +57,15 @@ impl Arguments {
         Ok(self.of(field, &format!("`{field}` is true or false"))?.unwrap_or(false))
     }
 
+    /// Takes the number of an edge.
+    pub(crate) fn edge(&mut self, field: &str) -> Result<Option<u64>, Fault> {
+        let what = format!("`{field}` is an edge's number, from 1");
+        match self.of::<u64>(field, &what)? {
+            Some(0) => Err(Fault::invalid(field, what)),
+            edge => Ok(edge),
+        }
+    }
+
     /// The same with a text put back.
     pub(crate) fn with(mut self, field: &str, text: &str) -> Self {
         self.0.insert(field.to_owned(), text.into());
@@ -91,13 +100,17 @@ impl Arguments {
 
     /// Refuses what is left beside an `escalation_id`.
     pub(crate) fn end_beside_escalation(self) -> Result<(), Fault> {
-        const OTHERS: [&str; 7] = ["action", "dry_run", "reason", "mode", "scope", "depth", "profile"];
-        match self.0.keys().find(|field| OTHERS.contains(&field.as_str())) {
+        self.end_beside("escalation_id", &["action", "dry_run", "reason", "mode", "scope", "depth", "profile"])
+    }
+
+    /// Refuses what is left beside the id by which a request is asked after.
+    pub(crate) fn end_beside(self, id: &str, others: &[&str]) -> Result<(), Fault> {
+        match self.0.keys().find(|field| others.contains(&field.as_str())) {
             None => self.end(),
             Some(_) => {
-                let message = "`escalation_id` stands alone, beside session_id and wait_ms";
-                Err(Fault::invalid("escalation_id", message)
-                    .hint("to ask what became of a request, send its escalation_id and not the request again"))
+                let message = format!("`{id}` stands alone, beside session_id and wait_ms");
+                let hint = format!("to ask what became of a request, send its {id} and not the request again");
+                Err(Fault::invalid(id, message).hint(hint))
             }
         }
     }

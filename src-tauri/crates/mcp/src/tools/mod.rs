@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 
 pub(crate) use arguments::Arguments;
-pub(crate) use reply::{call_refusal, give, give_act, give_perception};
+pub(crate) use reply::{call_refusal, give, give_act, give_perception, give_replay};
 
 /// Begins a session or goes on with one.
 pub(crate) const ENSURE_SESSION: &str = "body_os_ensure_session";
@@ -24,7 +24,7 @@ pub(crate) const ENCODE_STATE: &str = "body_os_encode_state";
 pub(crate) const ACT: &str = "body_os_act";
 /// Predicts.
 pub(crate) const DRY_RUN: &str = "body_os_dry_run";
-/// Replays.
+/// Replays a trace, or asks what became of that.
 pub(crate) const REPLAY: &str = "body_os_replay";
 
 /// What the server says about itself at `initialize`.
@@ -60,7 +60,7 @@ fn build() -> Vec<Tool> {
         tool(ENCODE_STATE, "Hash the state", ENCODE_TEXT, schema::encode_state(), output::state()),
         tool(ACT, "Do one action", ACT_TEXT, schema::act(), output::outcome()),
         tool(DRY_RUN, "Predict an action", DRY_RUN_TEXT, schema::dry_run(), output::prediction()),
-        tool(REPLAY, "Replay a trace (not yet)", REPLAY_TEXT, schema::replay(), output::not_yet()),
+        tool(REPLAY, "Replay a trace", REPLAY_TEXT, schema::replay(), output::replay()),
     ]
 }
 
@@ -115,5 +115,14 @@ const DRY_RUN_TEXT: &str = "Predicts what an action would come to, without doing
 it would run, be asked or be refused (and why), the state after it, what would be observed (exact for files, unknown for \
 commands), and how long such acts took before. The same as body_os_act with `dry_run: true`.";
 
-const REPLAY_TEXT: &str = "Replays a recorded trace, with every change authorised anew. Not in this version: every call \
-answers with error.code `not_yet_supported`.";
+const REPLAY_TEXT: &str = "Carries out a recorded trace of yours again, edge by edge, in the same workspace. Every change is \
+authorised anew; what was permitted when it was recorded doesn't count. It stops at the first difference and never goes \
+beyond it: another state at the start, before or after an act, an act that isn't possible or permitted any more, or that \
+ends otherwise. Acts that were refused when they were recorded are skipped. What is carried out is recorded as a new \
+trace, whose `trace_id` you get. from_edge and to_edge choose a part. `dry_run: true` does, asks and records nothing, and \
+predicts each act.\n\
+`status` is `success`, `partial` (it stopped after something had been carried out), `failure` (before anything was), \
+`aborted` or `running`; `reason`, `failed_at_edge`, expected_hash, actual_hash and divergence_details say why it stopped. \
+While it runs or a person has to decide (escalation_id), you get `running` with a replay_id once wait_ms is over: call \
+again with {session_id, replay_id} and nothing else, as often as it takes; what a person permitted runs while you are \
+there. Cancelling the call ends the replay.";

@@ -2,7 +2,8 @@
 //! structured content of errors.
 
 use bodyguard_protocol::{
-    ActionOutcome, AffordanceSet, Observation, OutcomeError, Prediction, Provenance, StateHash, StateProfile,
+    ActionOutcome, AffordanceSet, Observation, OutcomeError, Prediction, Provenance, ReplayResult, StateHash,
+    StateProfile,
 };
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -53,8 +54,9 @@ pub(super) fn outcome() -> JsonObject {
     of::<ActionOutcome>()
 }
 
-pub(super) fn not_yet() -> JsonObject {
-    schema::object(json!({"error": error()}), &["error"])
+/// A result has its own `error`, which is null unless it stopped.
+pub(super) fn replay() -> JsonObject {
+    of::<ReplayResult>()
 }
 
 fn of<T: JsonSchema>() -> JsonObject {

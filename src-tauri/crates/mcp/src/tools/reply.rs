@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bodyguard_protocol::{ErrorCode, Fault, OutcomeError, OutcomeStatus};
+use bodyguard_protocol::{ErrorCode, Fault, OutcomeError, OutcomeStatus, ReplayResult, ReplayStatus};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -63,6 +63,26 @@ pub(crate) fn give_act(reply: ActReply) -> CallToolResult {
     };
     match serde_json::to_value(outcome) {
         Ok(value) => build(sentence, value, reply.image.as_deref(), outcome.error.is_some()),
+        Err(error) => call_fault(Fault::internal(error.to_string())),
+    }
+}
+
+/// A replay's result. It is an error exactly where `error` is set.
+pub(crate) fn give_replay(result: &ReplayResult) -> CallToolResult {
+    let count = result.edges_replayed.len();
+    let at = result.failed_at_edge.map(|edge| format!(" at edge {edge}")).unwrap_or_default();
+    let sentence = match (&result.error, result.status) {
+        (Some(error), _) => format!("Stopped{at} after {count} edges. {}", sentence_of(error)),
+        (None, ReplayStatus::Running) => format!(
+            "Running, {count} edges done: {}. Ask again with session_id and replay_id {} alone.",
+            result.waiting_for.as_deref().unwrap_or("it goes on"),
+            result.replay_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+        ),
+        (None, _) if result.dry_run => format!("{count} edges would come out as recorded. Nothing was done."),
+        (None, _) => format!("{count} edges came out as recorded."),
+    };
+    match serde_json::to_value(result) {
+        Ok(value) => build(sentence, value, None, result.error.is_some()),
         Err(error) => call_fault(Fault::internal(error.to_string())),
     }
 }

@@ -145,12 +145,21 @@ pub(super) fn dry_run() -> JsonObject {
 }
 
 pub(super) fn replay() -> JsonObject {
+    let edge = |what: &str| json!({"type": "integer", "minimum": 1, "description": what});
     let fields = json!({
         "session_id": session_id(),
-        "trace_id": {"type": "string", "description": "The trace to replay."},
-        "dry_run": {"type": "boolean", "default": false, "description": "Predict only."}
+        "trace_id": {"type": "string", "pattern": "^[0-9A-Za-z]{26}$", "description": "The trace to replay: one of yours, of this session's workspace."},
+        "from_edge": edge("The first edge; the trace's first when absent."),
+        "to_edge": edge("The last edge; the trace's last when absent. At most 1000 edges at a time."),
+        "dry_run": {"type": "boolean", "default": false, "description": "Predict only: nothing is done, asked or recorded."},
+        "replay_id": {
+            "type": "string", "pattern": "^r_[0-9A-Za-z]{26}$",
+            "description": "From an earlier answer of this tool: asks what became of that replay. Send it without trace_id."
+        },
+        "reason": reason(),
+        "wait_ms": wait_ms()
     });
-    object(fields, &["session_id", "trace_id"])
+    object(fields, &["session_id"])
 }
 
 /// The eleven types with their parameters, and the flat shape of `shell_exec`.

@@ -133,11 +133,14 @@ fn r32_a_right_without_a_block_exists_only_for_what_changes_nothing() {
         }
     }
     let mut others = [(); 4].map(|()| expect.clone());
-    others[0].kind = BlockKind::Replay;
+    others[0].kind = BlockKind::View;
     others[1].agent_id = "codex@web".into();
     others[2].policy_digest = digest("older");
     others[3].ask_id = Some(ask('0'));
     assert!(others.iter().all(|other| read.allow_read(other).is_none()));
+    let mut replayed = expect.clone();
+    replayed.kind = BlockKind::Replay;
+    assert_eq!(read.allow_read(&replayed).map(|right| right.kind()), Some(BlockKind::Replay));
     let look = decide(&policy, Operation::Perceive(QueryMode::Git), folder(true));
     assert!(look.allow_read(&expect).is_none(), "a look isn't an act");
 }

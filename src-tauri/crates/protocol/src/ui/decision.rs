@@ -21,6 +21,10 @@ pub struct DecisionView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub session_id: Option<SessionId>,
+    /// The recorded edge that this repeats, where it is part of a replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub replays: Option<EdgeAddress>,
     /// What will change, exactly.
     pub contents: Vec<Content>,
     /// Where and under what: program, folder, environment, network, containment.

@@ -5,8 +5,8 @@ use ts_rs::TS;
 
 use super::DecisionKind;
 use crate::{
-    ActionType, AgentName, AskId, Block, Digest, ErrorCode, GitState, OutcomeStatus, SessionId, Timestamp, TraceId,
-    TraceOutcome, WorkspaceName,
+    ActionType, AgentName, AskId, Block, Digest, ErrorCode, GitState, OutcomeStatus, ReplayOf, SessionId, Timestamp,
+    TraceId, TraceOutcome, WorkspaceName,
 };
 
 /// Counts for the frame.
@@ -147,6 +147,10 @@ pub struct SessionSummary {
     pub edges: u32,
     /// Asks that wait.
     pub open_asks: u32,
+    /// What it replays, if it is a replay; `goal` is Bodyguard's own words then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub replay_of: Option<ReplayOf>,
 }
 
 /// What an agent last saw, and where it is.
@@ -233,6 +237,10 @@ pub struct TraceSummary {
     pub edges: u32,
     /// Destructive edges among them.
     pub destructive: u32,
+    /// What it replayed, if it is a replay; `goal` is Bodyguard's own words then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub replay_of: Option<ReplayOf>,
 }
 
 /// Some traces, newest first.

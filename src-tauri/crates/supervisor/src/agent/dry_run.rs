@@ -9,7 +9,7 @@ use bodyguard_protocol::{ActionType, Fault, Foreseen, OutcomeError, OutcomeStatu
 use serde_json::Value;
 
 use super::admission::{Admitted, NotAdmitted, admit};
-use super::pipeline::status_of;
+use super::ended::status_of;
 use crate::core::Core;
 use crate::session::Session;
 

@@ -4,15 +4,15 @@ use std::sync::{Arc, PoisonError};
 
 use bodyguard_protocol::ui::UiEventKind;
 use bodyguard_protocol::{
-    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Prediction, Provenance, SessionId, TraceId,
-    TraceOutcome, WorkspaceName,
+    AffordanceSet, AgentName, AskId, ErrorCode, Fault, PerceptionQuery, Prediction, Provenance, ReplayId, ReplayOf,
+    ReplayResult, SessionId, TraceId, TraceOutcome, WorkspaceName,
 };
 use bodyguard_trace::{Record, SessionBegan, WorkspaceRow};
 use serde_json::{Value, json};
 
 use super::{
-    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, SessionInfo, StateReply, Waiting,
-    affordances, dry_run, perceive, pipeline,
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, Refusal, ReplayCall, SessionInfo, StateReply,
+    Waiting, affordances, dry_run, perceive, pipeline, replay,
 };
 use crate::core::{Connections, Core};
 use crate::session::Session;
@@ -27,7 +27,7 @@ const MAX_SESSIONS: usize = 16;
 /// What one agent can do: all of OS-011's operations, and nothing that approves.
 #[derive(Clone)]
 pub struct AgentHandle {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     name: AgentName,
 }
 
@@ -80,7 +80,7 @@ impl AgentHandle {
         let workspace = self.choose(request.workspace, &assigned).await?;
         let goal = request.goal.map(|goal| checked_words("goal", goal)).transpose()?;
         self.make_room().await?;
-        let session = self.begin(workspace, goal).await?;
+        let session = begin_session(&self.core, &self.name, workspace, goal, None).await?;
         Ok(info(&session, false, assigned))
     }
 
@@ -111,7 +111,7 @@ impl AgentHandle {
     /// Ends the session that was left alone the longest, where there are as many as there may be.
     async fn make_room(&self) -> Result<(), Fault> {
         let mut own = self.core.all_sessions();
-        own.retain(|session| session.agent == self.name && session.is_running());
+        own.retain(|session| session.agent == self.name && session.is_running() && session.replay_of.is_none());
         if own.len() < MAX_SESSIONS {
             return Ok(());
         }
@@ -131,36 +131,6 @@ impl AgentHandle {
         };
         self.core.end_session(session, TraceOutcome::Success, "left alone; another session took its place").await;
         Ok(())
-    }
-
-    async fn begin(&self, workspace: WorkspaceRow, goal: Option<String>) -> Result<Arc<Session>, Fault> {
-        let body = self.core.bodies.start(&workspace).await?;
-        let id = SessionId::from_random(crate::ask::nonce()?);
-        let trace_id = TraceId::from_ulid(ulid::Ulid::generate());
-        let sandbox = body.sandbox();
-        let now = self.core.now().wall;
-        let has_screen = self.core.bodies.has_screen(&workspace);
-        let agent = self.name.clone();
-        let session = Arc::new(Session::new(id, trace_id, agent, workspace, goal, now, body, has_screen));
-        let began = SessionBegan {
-            session_id: session.id.clone(),
-            trace_id: session.trace_id.clone(),
-            agent_id: session.agent_id(),
-            workspace: session.workspace.name.clone(),
-            workspace_root: session.workspace.root.clone(),
-            os_family: std::env::consts::OS.to_owned(),
-            state_profile: bodyguard_protocol::StateProfile::default(),
-            goal: session.goal.clone(),
-            metadata: json!({
-                "os_family": std::env::consts::OS,
-                "body": session.workspace.body,
-                "sandbox": sandbox,
-            }),
-        };
-        self.core.log.append(Record::SessionBegan(began)).await?;
-        self.core.add_session(Arc::clone(&session));
-        self.core.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
-        Ok(session)
     }
 
     /// Ends a session and its trace.
@@ -231,6 +201,27 @@ impl AgentHandle {
         pipeline::act(&self.core, &session, call).await
     }
 
+    /// Carries out a recorded trace of this agent again, edge by edge, each destructive one authorised
+    /// anew, until the first difference (OS-011 §5.4). It goes on in a session of its own.
+    ///
+    /// # Errors
+    /// Where there is nothing to replay: `not_found` for a trace that isn't there, is another agent's, or
+    /// of another workspace; `invalid_argument`; `budget_exceeded` while the session replays another.
+    pub async fn replay(&self, id: &SessionId, call: ReplayCall) -> Result<ReplayResult, Refusal> {
+        let session = self.core.session(&self.name, id)?;
+        let assigned = self.assigned().await?;
+        replay::replay(&self.core, &session, call, &assigned).await
+    }
+
+    /// Comes back for a replay.
+    ///
+    /// # Errors
+    /// `not_found` for a replay that isn't this session's, or ended long ago.
+    pub async fn poll_replay(&self, id: &SessionId, of: &ReplayId, waiting: Waiting) -> Result<ReplayResult, Refusal> {
+        let session = self.core.session(&self.name, id)?;
+        replay::poll(&self.core, &session, of, &waiting).await
+    }
+
     /// How an ask of an ended session ended, for an agent that comes back after a restart.
     async fn recorded_end(&self, id: &SessionId, ask: &AskId) -> Option<Refusal> {
         let stored = self.core.log.reader().ask(ask).await.ok().flatten()?;
@@ -265,6 +256,48 @@ impl Drop for ConnectionGuard {
         drop(connections);
         self.core.events.send(UiEventKind::AgentsChanged);
     }
+}
+
+/// Begins a session with a body of its own, and its trace.
+pub(super) async fn begin_session(
+    core: &Core,
+    agent: &AgentName,
+    workspace: WorkspaceRow,
+    goal: Option<String>,
+    replay_of: Option<ReplayOf>,
+) -> Result<Arc<Session>, Fault> {
+    let body = core.bodies.start(&workspace).await?;
+    let id = SessionId::from_random(crate::ask::nonce()?);
+    let trace_id = TraceId::from_ulid(ulid::Ulid::generate());
+    let sandbox = body.sandbox();
+    let now = core.now().wall;
+    let has_screen = core.bodies.has_screen(&workspace);
+    let mut metadata = json!({
+        "os_family": std::env::consts::OS,
+        "body": workspace.body,
+        "sandbox": sandbox,
+    });
+    if let Some(of) = &replay_of {
+        metadata["replay_of"] = json!(of);
+    }
+    let mut session = Session::new(id, trace_id, agent.clone(), workspace, goal, now, body, has_screen);
+    session.replay_of = replay_of;
+    let session = Arc::new(session);
+    let began = SessionBegan {
+        session_id: session.id.clone(),
+        trace_id: session.trace_id.clone(),
+        agent_id: session.agent_id(),
+        workspace: session.workspace.name.clone(),
+        workspace_root: session.workspace.root.clone(),
+        os_family: std::env::consts::OS.to_owned(),
+        state_profile: bodyguard_protocol::StateProfile::default(),
+        goal: session.goal.clone(),
+        metadata,
+    };
+    core.log.append(Record::SessionBegan(began)).await?;
+    core.add_session(Arc::clone(&session));
+    core.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
+    Ok(session)
 }
 
 fn info(session: &Session, resumed: bool, workspaces: Vec<WorkspaceName>) -> SessionInfo {

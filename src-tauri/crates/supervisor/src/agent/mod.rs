@@ -3,16 +3,19 @@
 mod admission;
 mod affordances;
 mod dry_run;
+mod ended;
 mod handle;
 mod perceive;
 mod pipeline;
+mod replay;
 mod resource;
 mod review;
 mod types;
 
 pub use handle::{AgentHandle, ConnectionGuard};
+pub(crate) use replay::Replays;
 pub(crate) use review::reviewable_diff;
 pub use types::{
-    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal, SessionInfo, StateReply,
-    Waiting,
+    ActCall, ActReply, EnsureSession, PerceiveCall, PerceiveReply, ProgressSink, Refusal, ReplayCall, SessionInfo,
+    StateReply, Waiting,
 };

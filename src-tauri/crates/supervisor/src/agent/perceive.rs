@@ -9,7 +9,7 @@ use bodyguard_protocol::{
     AskId, BODY_SUBTYPE, Block, BlockKind, Digest, ErrorCode, Fault, Observation, PerceptionQuery, Provenance,
     QueryMode, canonical_digest, escape_line, escape_text,
 };
-use bodyguard_trace::{MoveNote, Perceived as PerceivedRecord, Record};
+use bodyguard_trace::{MoveNote, Perceived as PerceivedRecord, Record, SeenState};
 use serde_json::{Value, json};
 
 use super::admission::{absolute, containment, is_inside, refuse};
@@ -115,6 +115,7 @@ async fn look(
     let mode = query.mode;
     let found = gather(core, session, scope, &query).await?;
     let state_hash = found.state.fields.hash()?;
+    let seen = SeenState::from(&found.state.fields);
     let picture = match &found.image {
         Some(image) => Some(core.log.put_blob(image.bytes.clone()).await?),
         None => None,
@@ -158,6 +159,7 @@ async fn look(
         policy_id,
         authorization,
         picture,
+        seen: Some(seen),
     };
     core.log.append(Record::Perceived(Box::new(record))).await?;
     core.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
@@ -388,6 +390,7 @@ fn view(
         headline: format!("{} wants to {what}", session.agent),
         requester: session.agent_id(),
         session_id: Some(session.id.clone()),
+        replays: None,
         contents: Vec::new(),
         facts: super::review::workspace_facts(session),
         warnings: Vec::new(),

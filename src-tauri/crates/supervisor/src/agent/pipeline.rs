@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use bodyguard_body::{Effect, Permit};
+use bodyguard_body::Permit;
 use bodyguard_policy::{Authorized, Verdict, accept, issue_by_policy};
 use bodyguard_protocol::action::ActRequest;
-use bodyguard_protocol::ui::AskState;
+use bodyguard_protocol::ui::{AskState, EdgeAddress};
 use bodyguard_protocol::{
-    ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, OutcomeStatus, Provenance, StateHash,
-    TypedAction,
+    ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, Provenance, StateHash, TypedAction,
 };
 use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
+use super::ended::{Ended, status_of};
 use super::{ActCall, ActReply, Refusal, Waiting, review};
 use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
@@ -34,25 +34,51 @@ pub(super) async fn act(core: &Arc<Core>, session: &Arc<Session>, call: ActCall)
     }
     match admit(core, session, &request.action).await {
         Ok(admitted) => {
-            let ask = open(core, session, admitted, words).await?;
+            let ask = open(core, session, admitted, Purpose { words, replays: None }).await?;
             answer(core, session, &ask, &call.waiting).await
         }
-        Err(NotAdmitted::Denied { fault, policy_id }) => {
-            Ok(refused(core, session, &request.action, fault, (Some(policy_id), None)).await)
+        Err(why) => not_admitted(core, session, &request.action, why).await,
+    }
+}
+
+/// Records an act that wasn't admitted, and says why.
+pub(super) async fn not_admitted(
+    core: &Core,
+    session: &Arc<Session>,
+    action: &TypedAction,
+    why: NotAdmitted,
+) -> Result<ActReply, Refusal> {
+    match why {
+        NotAdmitted::Denied { fault, policy_id } => {
+            Ok(refused(core, session, action, fault, (Some(policy_id), None)).await)
         }
-        Err(NotAdmitted::Environment { fault, state }) => {
-            Ok(refused(core, session, &request.action, fault, (None, Some(state))).await)
+        NotAdmitted::Environment { fault, state } => {
+            Ok(refused(core, session, action, fault, (None, Some(state))).await)
         }
-        Err(NotAdmitted::Rejected(fault)) => {
-            let (action, status) = (&request.action, status_of(fault.code));
+        NotAdmitted::Rejected(fault) => {
+            let status = status_of(fault.code);
             let act = RefusedAct { action, fault: &fault, status, policy_id: None, state: None, ask_id: None };
             Err(refuse_act(core, session, act).await.0)
         }
     }
 }
 
+/// What an act is for.
+pub(super) struct Purpose {
+    /// The agent's own words about it.
+    pub(super) words: Option<String>,
+    /// The recorded edge that it repeats; then its block is one for a replay.
+    pub(super) replays: Option<EdgeAddress>,
+}
+
+impl Purpose {
+    const fn kind(&self) -> BlockKind {
+        if self.replays.is_some() { BlockKind::Replay } else { BlockKind::Act }
+    }
+}
+
 /// Records an act that was refused before anybody was asked, and answers with its edge.
-async fn refused(
+pub(super) async fn refused(
     core: &Core,
     session: &Arc<Session>,
     action: &TypedAction,
@@ -155,11 +181,11 @@ pub(super) fn still_waiting(ask: &Ask) -> Fault {
 
 /// Opens an ask for an admitted action and sets it going; or joins the one that waits for the very
 /// same. What the policy allows goes on at once.
-async fn open(
+pub(super) async fn open(
     core: &Arc<Core>,
     session: &Arc<Session>,
     admitted: Admitted,
-    words: Option<String>,
+    purpose: Purpose,
 ) -> Result<Arc<Ask>, Fault> {
     let asks = matches!(admitted.decision.verdict(), Verdict::Ask { .. });
     if asks || admitted.action().kind.is_destructive() {
@@ -173,7 +199,7 @@ async fn open(
         core.admit_ask(session)?;
     }
     let facts = Facts {
-        kind: BlockKind::Act,
+        kind: purpose.kind(),
         action_digest: admitted.action_digest.clone(),
         state_before: admitted.state_before.clone(),
         binding_digest: admitted.binding_digest.clone(),
@@ -184,7 +210,8 @@ async fn open(
     let (id, now, ttl_ms) = (core.new_ask_id(), core.now(), core.ask_ttl_ms().await?);
     let origin = Origin::Agent { session: Arc::clone(session), facts };
     let ask = if asks {
-        let frame = review::Frame { id: id.clone(), asked_at: now.wall, ttl_ms, words };
+        let Purpose { words, replays } = purpose;
+        let frame = review::Frame { id: id.clone(), asked_at: now.wall, ttl_ms, words, replays };
         // Secrets in variables and input are shown and stored as commitments; the exact action stays
         // in memory, and its digest is what is signed.
         let (subject, _) = core.log.redactor().action(admitted.action())?;
@@ -280,6 +307,9 @@ async fn authorize(
     }
     recheck(core, session, admitted).await?;
     let Origin::Agent { facts, .. } = &ask.origin else { return Err(Fault::internal("not an agent's ask")) };
+    if facts.kind == BlockKind::Replay {
+        same_state(core, session, &facts.state_before).await?;
+    }
     let now = core.now();
     if let Some(yes) = yes {
         let expect = facts.expectation(session, decision.policy_digest(), Some((ask, yes)));
@@ -293,6 +323,14 @@ async fn authorize(
     let signer = core.keys.require_signer()?;
     let block = issue_by_policy(signer, draft, &decision, now.wall, POLICY_BLOCK_MS, ask::nonce()?)?;
     accept(&block, core.keys.list(), &expect, now).map_err(Fault::from)
+}
+
+/// A replayed edge starts from the recorded state alone (OS-011 §5.4), also after a human wait.
+async fn same_state(core: &Core, session: &Session, recorded: &StateHash) -> Result<(), Fault> {
+    if core.stable(session).await?.fields.hash()? == *recorded {
+        return Ok(());
+    }
+    Err(Fault::new(ErrorCode::StateHashMismatch, "the state isn't the recorded one any more"))
 }
 
 /// Compares the binding once more. A body that ended during the wait costs nothing: a new one takes
@@ -417,52 +455,6 @@ async fn dispatch(
         },
         image: ended.image.map(Arc::new),
     })
-}
-
-/// How an act ended, as it is recorded and answered.
-struct Ended {
-    status: OutcomeStatus,
-    observed: Option<Value>,
-    error: Option<OutcomeError>,
-    image: Option<bodyguard_body::Image>,
-    latency_ms: u64,
-}
-
-impl Ended {
-    fn from_effect(effect: Effect) -> Self {
-        Self {
-            status: effect.status,
-            observed: Some(effect.observed),
-            error: effect.error.map(OutcomeError::from),
-            image: effect.image,
-            latency_ms: effect.latency_ms,
-        }
-    }
-
-    fn from_fault(fault: Fault) -> Self {
-        Self { status: status_of(fault.code), observed: None, error: Some(fault.into()), image: None, latency_ms: 0 }
-    }
-}
-
-/// `blocked` where policy or person didn't permit it, `failure` where the environment didn't
-/// (OS-011 §5.2).
-pub(super) fn status_of(code: ErrorCode) -> OutcomeStatus {
-    match code {
-        ErrorCode::AuthorizationRequired
-        | ErrorCode::AuthorizationFailure
-        | ErrorCode::InProgress
-        | ErrorCode::DeniedByPolicy
-        | ErrorCode::DeniedByPerson
-        | ErrorCode::Expired
-        | ErrorCode::Withdrawn
-        | ErrorCode::Superseded
-        | ErrorCode::BudgetExceeded
-        | ErrorCode::SignerUnavailable
-        | ErrorCode::Cancelled
-        | ErrorCode::Stopped => OutcomeStatus::Blocked,
-        ErrorCode::Timeout => OutcomeStatus::Timeout,
-        _ => OutcomeStatus::Failure,
-    }
 }
 
 /// The outcome of what did not run.

@@ -78,6 +78,23 @@ pub struct PerceiveCall {
     pub waiting: Waiting,
 }
 
+/// One replay of a recorded trace.
+#[derive(Clone)]
+pub struct ReplayCall {
+    /// The trace.
+    pub trace_id: TraceId,
+    /// The first edge; the trace's first when absent.
+    pub from_edge: Option<u64>,
+    /// The last edge; the trace's last when absent.
+    pub to_edge: Option<u64>,
+    /// Whether it is only predicted.
+    pub dry_run: bool,
+    /// The agent's own words about it; untrusted.
+    pub words: Option<String>,
+    /// How it waits.
+    pub waiting: Waiting,
+}
+
 /// What came of an act.
 #[derive(Debug, Clone)]
 pub struct ActReply {

@@ -113,6 +113,7 @@ pub(crate) async fn open_change(core: &Arc<Core>, change: Change) -> Result<AskI
         headline: changes::headline(&change),
         requester: "you".into(),
         session_id: None,
+        replays: None,
         contents: changes::contents(core, &change).await?,
         facts: changes::facts(core, &change).await,
         warnings: Vec::new(),

@@ -24,7 +24,7 @@ use crate::session::Session;
 
 pub(crate) use clock::watch_clock;
 pub(crate) use decide::{approve, deny, nonce, open_change, record_ask};
-pub(crate) use wait::{wait, wait_for_yes};
+pub(crate) use wait::{Present, wait, wait_for_yes};
 
 /// One ask, or one act that nobody had to be asked about and that still runs.
 pub(crate) struct Ask {
@@ -180,6 +180,13 @@ impl Ask {
 
     pub(crate) fn is_finished(&self) -> bool {
         self.result.borrow().is_some()
+    }
+
+    /// Waits for what came of it, without counting as a requester who is there.
+    pub(crate) async fn finished(&self) -> Result<Finished, Fault> {
+        let mut result = self.result.subscribe();
+        let finished = result.wait_for(Option::is_some).await.ok().and_then(|finished| finished.clone());
+        finished.ok_or_else(|| Fault::internal("an act ended without an outcome"))
     }
 
     pub(crate) fn finish(&self, finished: Finished) {

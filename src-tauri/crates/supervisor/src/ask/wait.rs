@@ -17,13 +17,13 @@ const PROGRESS: Duration = Duration::from_secs(5);
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// Counts as present while it lives.
-struct Present {
+pub(crate) struct Present {
     core: Arc<Core>,
     ask: Arc<Ask>,
 }
 
 impl Present {
-    fn new(core: &Arc<Core>, ask: &Arc<Ask>) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, ask: &Arc<Ask>) -> Self {
         ask.seen(core.now());
         ask.waiters.send_modify(|waiters| *waiters += 1);
         core.ask_changed(&ask.id);

@@ -43,13 +43,17 @@ pub(super) fn of(leaves: &[(u64, Leaf)]) -> Option<InteractionTrace> {
 }
 
 fn metadata(began: &SessionBegan, unfinished: &[u64]) -> Value {
-    json!({
+    let mut metadata = json!({
         "os_family": began.os_family,
         "state_profile": began.state_profile,
         "session": began.metadata,
         // Acts that were cut off: what they did isn't known.
         "interrupted_edges": unfinished,
-    })
+    });
+    if let (Some(fields), Some(replay_of)) = (metadata.as_object_mut(), began.metadata.get("replay_of")) {
+        fields.insert("replay_of".to_owned(), replay_of.clone());
+    }
+    metadata
 }
 
 fn edges(leaves: &[(u64, Leaf)]) -> (Vec<TraceEdge>, Vec<u64>) {

@@ -3,6 +3,7 @@
 mod asks;
 mod edges;
 mod leaves;
+mod replay;
 mod settings;
 mod traces;
 
@@ -16,6 +17,7 @@ use tokio::sync::Semaphore;
 pub use asks::StoredAsk;
 pub use leaves::StoredLeaf;
 pub(crate) use leaves::{block_of, parse, read_leaf};
+pub use replay::{RecordedAct, RecordedEdge, RecordedEnd, RecordedTrace};
 pub(crate) use settings::keys;
 pub use traces::StoredSession;
 

@@ -120,6 +120,7 @@ impl Raw {
         let began = session_began(conn, self.began_seq)?;
         Ok(SessionSummary {
             agent: agent_name(&began.agent_id)?,
+            replay_of: began.replay_of(),
             session_id: began.session_id,
             trace_id: began.trace_id,
             workspace: began.workspace,
@@ -135,6 +136,7 @@ impl Raw {
     fn trace(&self, conn: &Connection) -> Result<TraceSummary, LogError> {
         let began = session_began(conn, self.began_seq)?;
         Ok(TraceSummary {
+            replay_of: began.replay_of(),
             trace_id: began.trace_id,
             agent_id: began.agent_id,
             goal: began.goal.as_deref().map(escape_line),

@@ -6,8 +6,8 @@ mod acts;
 mod asks;
 
 use bodyguard_protocol::{
-    ActionType, AskId, Block, Digest, ErrorCode, OutcomeStatus, QueryMode, SessionId, StateHash, StateProfile,
-    Timestamp, TraceId, TraceOutcome, WorkspaceName,
+    ActionType, AskId, Block, Digest, ErrorCode, OutcomeStatus, QueryMode, ReplayOf, SessionId, StableFields,
+    StateHash, StateProfile, Timestamp, TraceId, TraceOutcome, WorkspaceName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -160,9 +160,16 @@ pub struct SessionBegan {
     pub state_profile: StateProfile,
     /// What the agent said it wants; untrusted text.
     pub goal: Option<String>,
-    /// Anything else worth keeping, such as the sandbox's level.
+    /// Anything else worth keeping, such as the sandbox's level, or what the session replays.
     #[serde(default)]
     pub metadata: Value,
+}
+
+impl SessionBegan {
+    /// What it replays, if it is a replay.
+    pub fn replay_of(&self) -> Option<ReplayOf> {
+        ReplayOf::deserialize(self.metadata.get("replay_of")?).ok()
+    }
 }
 
 /// A session's end.
@@ -199,6 +206,31 @@ pub struct Perceived {
     /// The picture that the agent got, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<Digest>,
+    /// What `state_hash` covers, so that a replay can say which field differs. Without the title of
+    /// the focused window, which belongs to the screen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenState>,
+}
+
+/// The stable fields of a state but for the focused window's title.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each field is that of `StableFields`")]
+pub struct SeenState {
+    pub cwd: String,
+    pub git_head: String,
+    pub key_process_names: Vec<String>,
+    pub env_fingerprint: Digest,
+}
+
+impl From<&StableFields> for SeenState {
+    fn from(fields: &StableFields) -> Self {
+        Self {
+            cwd: fields.cwd.clone(),
+            git_head: fields.git_head.clone(),
+            key_process_names: fields.key_process_names.clone(),
+            env_fingerprint: fields.env_fingerprint.clone(),
+        }
+    }
 }
 
 /// A signature.

@@ -20,6 +20,7 @@ async fn exported() -> (World, Session, Vec<u8>) {
         policy_id: "policy:main/look".into(),
         authorization: None,
         picture: Some(picture),
+        seen: None,
     };
     log.append(Record::Perceived(Box::new(look))).await.unwrap();
     act(log, &session, "one").await;

@@ -50,6 +50,7 @@ async fn filled() -> TempDir {
         policy_id: "policy:main/look".into(),
         authorization: None,
         picture: Some(picture),
+        seen: None,
     };
     log.append(Record::Perceived(Box::new(look))).await.unwrap();
     act(&log, &session, "one").await;

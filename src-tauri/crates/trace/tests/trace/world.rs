@@ -131,6 +131,7 @@ pub(crate) fn ask(session: &Session, action: &TypedAction, log: &Log) -> AskReco
         headline: "tester wants to run a command".into(),
         requester: AGENT.into(),
         session_id: Some(session.session_id.clone()),
+        replays: None,
         contents: Vec::new(),
         facts: Vec::new(),
         warnings: Vec::new(),

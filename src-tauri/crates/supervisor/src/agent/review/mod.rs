@@ -7,7 +7,7 @@ mod warnings;
 use bodyguard_body::{Review, SandboxInfo};
 use bodyguard_policy::Verdict;
 use bodyguard_protocol::action::{ShellExec, WriteMode};
-use bodyguard_protocol::ui::{DecisionKind, DecisionView, Fact};
+use bodyguard_protocol::ui::{DecisionKind, DecisionView, EdgeAddress, Fact};
 use bodyguard_protocol::{AskId, Fault, Params, Timestamp, escape_line, escape_text};
 
 use super::admission::Admitted;
@@ -25,6 +25,8 @@ pub(crate) struct Frame {
     pub(crate) asked_at: Timestamp,
     pub(crate) ttl_ms: u64,
     pub(crate) words: Option<String>,
+    /// The recorded edge that it repeats.
+    pub(crate) replays: Option<EdgeAddress>,
 }
 
 /// The decision as it is shown and signed. `params` are the action's, with secrets as commitments.
@@ -49,12 +51,17 @@ pub(crate) fn decision_view(
         Verdict::Ask { why, .. } => why.as_str(),
         Verdict::Allow { .. } | Verdict::Deny { .. } => "",
     };
+    let headline = headline(session, params, review);
     Ok(DecisionView {
         ask_id: frame.id,
         kind: DecisionKind::Act,
-        headline: headline(session, params, review),
+        headline: match &frame.replays {
+            Some(edge) => format!("Replay, act {}: {headline}", edge.edge_id),
+            None => headline,
+        },
         requester: session.agent_id(),
         session_id: Some(session.id.clone()),
+        replays: frame.replays,
         contents,
         facts,
         warnings: warnings(admitted, params, review),
@@ -70,7 +77,8 @@ pub(crate) fn decision_view(
 /// Where: the rows that every decision of a session has.
 pub(crate) fn workspace_facts(session: &Session) -> Vec<Fact> {
     let mut facts = vec![fact("Workspace", &format!("{} — {}", session.workspace.name, session.workspace.root))];
-    if let Some(goal) = &session.goal {
+    // The goal of a replay is no agent's words; `replays` says what it is.
+    if let (Some(goal), None) = (&session.goal, &session.replay_of) {
         facts.push(fact("Goal, as the agent says", goal));
     }
     facts
