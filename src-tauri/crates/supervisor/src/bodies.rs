@@ -2,29 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bodyguard_body::{Body, BodyConfig, HostBody, SimulatorBody, SimulatorConfig};
+use bodyguard_body::{Body, BodyConfig, HostBody, SimulatedWorld, SimulatorBody, SimulatorConfig};
 use bodyguard_protocol::Fault;
 use bodyguard_trace::{WorkspaceBody, WorkspaceRow};
 
-use crate::Config;
+use crate::{Config, Surroundings};
 
 /// Starts bodies.
 pub(crate) struct Bodies {
     program: PathBuf,
+    surroundings: Surroundings,
+    /// By root: like a folder of this machine, a simulated one is the same for every session.
+    worlds: Mutex<BTreeMap<String, SimulatedWorld>>,
 }
 
 impl Bodies {
     pub(crate) fn new(config: &Config) -> Self {
-        Self { program: config.body_program.clone() }
+        Self { program: config.body_program.clone(), surroundings: config.surroundings, worlds: Mutex::default() }
     }
 
     /// Whether the body of a workspace has a display to look at.
     pub(crate) fn has_screen(&self, workspace: &WorkspaceRow) -> bool {
         match workspace.body {
             WorkspaceBody::Simulator => true,
-            WorkspaceBody::Host => std::env::var_os("DISPLAY").is_some(),
+            WorkspaceBody::Host => self.surroundings == Surroundings::Person && std::env::var_os("DISPLAY").is_some(),
         }
     }
 
@@ -33,16 +36,28 @@ impl Bodies {
     /// # Errors
     /// Where the body host can't be started.
     pub(crate) async fn start(&self, workspace: &WorkspaceRow) -> Result<Arc<dyn Body>, Fault> {
-        let config = body_config(workspace);
         match workspace.body {
-            WorkspaceBody::Simulator => Ok(Arc::new(SimulatorBody::new(SimulatorConfig::for_root(&workspace.root)))),
+            WorkspaceBody::Simulator => Ok(Arc::new(self.simulate(&workspace.root))),
             WorkspaceBody::Host => {
+                let config = match self.surroundings {
+                    Surroundings::Person => body_config(workspace),
+                    Surroundings::Apart => BodyConfig::for_root(&workspace.root),
+                };
                 let program = self.program.clone();
                 let started = tokio::task::spawn_blocking(move || HostBody::spawn(&program, config)).await;
                 let body = started.map_err(|error| Fault::internal(error.to_string()))??;
                 Ok(Arc::new(body))
             }
         }
+    }
+}
+
+impl Bodies {
+    fn simulate(&self, root: &str) -> SimulatorBody {
+        let config = SimulatorConfig::for_root(root);
+        let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
+        let world = worlds.entry(config.root.clone()).or_insert_with(|| SimulatedWorld::new(&config)).clone();
+        SimulatorBody::in_world(config, world)
     }
 }
 
