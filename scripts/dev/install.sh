@@ -7,7 +7,7 @@ BUILD_PACKAGES=(
   libpipewire-0.3-dev libclang-dev libgbm-dev libxcb1-dev libegl-dev
   libwayland-dev libxrandr-dev libdbus-1-dev
 )
-RUN_PACKAGES=(bubblewrap libayatana-appindicator3-1)
+RUN_PACKAGES=(bubblewrap libayatana-appindicator3-1 xvfb openbox) # the last two: private desktops
 CHECK_PACKAGES=(shellcheck)
 TEST_PACKAGES=(chromium git) # page tests; repositories to look at
 

@@ -1,5 +1,8 @@
 # shellcheck shell=bash
 # Checks that take long; their dated results are committed. Sourced by ./dev.
+#
+# How long, by variables: REPEAT_RUNS (10), SOAK_SECONDS (1800), FUZZ_SECONDS (300, for each target),
+# MUTANTS_SHARD (such as 0/8; all without it). The report says what was run.
 
 LONG_PARTS=(deny repeat fuzz mutants soak)
 REPORT=
@@ -66,9 +69,9 @@ long_deny() {
 
 # A test that fails once in ten runs is found here, not by its next reader.
 long_repeat() {
-  local run
-  for run in 1 2 3 4 5 6 7 8 9 10; do
-    long_step "all Rust tests, run $run of 10" nextest_words \
+  local run runs=${REPEAT_RUNS:-10}
+  for ((run = 1; run <= runs; run++)); do
+    long_step "all Rust tests, run $run of $runs" nextest_words \
       cargo nextest run --workspace --color never
   done
 }
@@ -76,7 +79,8 @@ long_repeat() {
 nextest_words() { sed -n 's/^ *Summary \[[^]]*\] *//p' "$1" | tail -n 1; }
 
 long_soak() {
-  long_step "soak (the ignored tests)" nextest_words \
+  export SOAK_SECONDS=${SOAK_SECONDS:-1800}
+  long_step "soak (the ignored tests), $SOAK_SECONDS s" nextest_words \
     cargo nextest run --workspace --color never --profile long --run-ignored only --no-tests pass
 }
 
@@ -99,10 +103,11 @@ fuzz_words() { grep -o 'Done [0-9]* runs.*' "$1" | tail -n 1; }
 
 # Whether the tests of the two pure crates notice when the code is changed.
 long_mutants() {
-  local package
+  local package shard=()
   need_cargo_tool cargo-mutants
+  if [ -n "${MUTANTS_SHARD:-}" ]; then shard=(--shard "$MUTANTS_SHARD"); fi
   for package in protocol policy; do
-    long_step "mutants in $package" last_line \
-      cargo mutants --colors never --package "bodyguard-$package" --output "$LOGS/mutants-$package"
+    long_step "mutants in $package${MUTANTS_SHARD:+, shard $MUTANTS_SHARD}" last_line \
+      cargo mutants --colors never --package "bodyguard-$package" "${shard[@]}" --output "$LOGS/mutants-$package"
   done
 }

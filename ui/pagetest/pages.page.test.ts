@@ -55,6 +55,23 @@ test("what the supervisor says against a proposal stays in the form", async () =
   await close();
 });
 
+test("a workspace is proposed with the desktop that was chosen for it", async () => {
+  const { page, sent, close } = await stage(browser);
+  await go(page, 4);
+  await page.getByRole("button", { name: "Add workspace" }).click();
+  await page.getByLabel("Name").fill("site");
+  await page.getByLabel("Folder").fill("/home/mira/site");
+  expect(await page.getByRole("radio", { name: /Yours/ }).isChecked()).toBe(true);
+  await page.getByRole("radio", { name: /One of its own/ }).check();
+  await page.getByRole("button", { name: "Ask for it" }).click();
+  await expect
+    .poll(() => sent("propose"))
+    .toEqual([
+      { change: { change: "add_workspace", name: "site", root: "/home/mira/site", desktop: "private" } },
+    ]);
+  await close();
+});
+
 test("other workspaces for an agent are proposed; removing it takes effect at once, after a second press", async () => {
   const { page, sent, close } = await stage(browser);
   await go(page, 4);

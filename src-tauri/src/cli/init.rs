@@ -19,7 +19,8 @@ pub(super) struct Arguments {
     /// An agent, with its workspaces unless it has all; may be repeated
     #[arg(long, value_name = "NAME[:WS,WS]", required = true)]
     agent: Vec<Agent>,
-    /// What acts in the workspaces: this machine, or a simulation in memory
+    /// What acts in the workspaces: this machine with your own desktop (host), or with a desktop of
+    /// each session's own (private), or a simulation in memory
     #[arg(long, value_enum, default_value = "host")]
     body: Body,
     /// Seconds until a request lapses, by default ten minutes
@@ -63,12 +64,14 @@ impl FromStr for Agent {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Body {
     Host,
+    Private,
     Simulator,
 }
 
 pub(super) fn run(data: &Path, arguments: Arguments) -> Result<ExitCode, Failure> {
     let body = match arguments.body {
         Body::Host => WorkspaceBody::Host,
+        Body::Private => WorkspaceBody::Private,
         Body::Simulator => WorkspaceBody::Simulator,
     };
     let options = InitOptions {

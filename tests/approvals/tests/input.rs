@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use approvals::{SOON, Scene, code};
-use harness::{ToolResult, WindowInfo, list_windows, poll};
+use harness::{Agent as _, AppOptions, ToolResult, WindowInfo, list_windows, poll};
 use serde_json::{Value, json};
 
 /// A dialog of the person's that prints what is entered.
@@ -156,5 +156,48 @@ fn inp_the_persons_own_hands_stop_what_is_typed() -> Result<()> {
     let done = stopped.at("/observed_outcome/done").as_u64().unwrap_or_default();
     assert!((1..60).contains(&done), "{done}");
     drop(dialog);
+    Ok(())
+}
+
+#[test]
+fn r9_r73_inp_on_a_desktop_of_its_own_the_agent_sees_only_what_it_started() -> Result<()> {
+    let mut scene =
+        Scene::with(|options| AppOptions { init_arguments: vec!["--body".into(), "private".into()], ..options })?;
+    // What the person has open is not there.
+    let _persons = Dialog::open(&scene)?;
+    shown(&scene, "Newsletter")?;
+    let look = json!({ "session_id": scene.session, "mode": "screen" });
+    let seen = scene.agent.call("body_os_perceive", look.clone())?;
+    assert!(!seen.is_error, "its own desktop is seen unasked: {}", seen.text);
+    assert_eq!(seen.at("/payload/windows"), json!([]));
+    let ask = json!({
+        "type": "process_spawn", "target": "zenity",
+        "params": { "args": ["--entry", "--title", "Mine"], "env": { "GTK_IM_MODULE": "gtk-im-context-none" } }
+    });
+    let id = scene.begin_act(ask)?;
+    turn_to_bodyguard(&mut scene)?;
+    scene.person.approve(SOON)?;
+    let started = scene.end_act(id)?;
+    assert_eq!(started.text_at("/outcome_status"), "success", "{}", started.text);
+    let mine = poll(SOON, || {
+        let seen = scene.agent.call("body_os_perceive", look.clone()).ok()?;
+        let mine = seen.at("/payload/windows").as_array()?.iter().find(|window| window["title"] == "Mine").cloned()?;
+        // What changes after the look, such as the focus, would make it stale.
+        (mine["focused"] == true).then_some(mine)
+    });
+    let mine = mine.context("the program's window doesn't appear")?;
+    assert!(list_windows(&scene.desktop)?.iter().all(|window| window.title != "Mine"), "nor on the person's desktop");
+    let id = scene.begin_act(typing(&mine, "hello\n"))?;
+    scene.next_request()?;
+    scene.person.approve(SOON)?;
+    let typed = scene.end_act(id)?;
+    assert_eq!(typed.text_at("/outcome_status"), "success", "{}", typed.text);
+    let look = json!({ "session_id": scene.session, "mode": "process" });
+    let told = poll(SOON, || {
+        let seen = scene.agent.call("body_os_perceive", look.clone()).ok()?;
+        let ended = seen.at("/payload/processes").as_array()?.iter().find(|one| one["exit_code"] == 0).cloned();
+        ended.map(|one| one["output_tail"].as_str().unwrap_or_default().to_owned())
+    });
+    assert!(told.context("the program doesn't end")?.contains("hello"));
     Ok(())
 }

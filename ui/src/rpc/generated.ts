@@ -271,7 +271,7 @@ value: string, };
 /**
  * A change to what agents may do or to who counts as present.
  */
-export type Change = { "change": "add_agent", name: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "assign_workspaces", agent: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "remove_agent", agent: AgentName, } | { "change": "add_workspace", name: WorkspaceName, root: string, } | { "change": "enrol_device", device: string, } | { "change": "remove_device", device: string, } | { "change": "use_policy", workspace: WorkspaceName, digest: Digest, } | { "change": "resume" } | { "change": "set_phrase", phrase: string, };
+export type Change = { "change": "add_agent", name: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "assign_workspaces", agent: AgentName, workspaces: Array<WorkspaceName>, } | { "change": "remove_agent", agent: AgentName, } | { "change": "add_workspace", name: WorkspaceName, root: string, desktop?: WorkspaceDesktop, } | { "change": "enrol_device", device: string, } | { "change": "remove_device", device: string, } | { "change": "use_policy", workspace: WorkspaceName, digest: Digest, } | { "change": "resume" } | { "change": "set_phrase", phrase: string, };
 
 /**
  * How a check stands.
@@ -1125,6 +1125,11 @@ text: string, };
 export type WarningCode = "hidden_characters" | "mixed_scripts" | "runs_later" | "weak_containment" | "dangerous" | "script_not_pinned";
 
 /**
+ * Whose desktop the agents of a workspace see and use.
+ */
+export type WorkspaceDesktop = "shared" | "private";
+
+/**
  * A workspace as the person named it, with the alphabet of [`AgentName`].
  */
 export type WorkspaceName = string;
@@ -1141,6 +1146,10 @@ name: WorkspaceName,
  * Its root folder, escaped.
  */
 root: string, 
+/**
+ * Whose desktop its agents see and use.
+ */
+desktop: WorkspaceDesktop, 
 /**
  * The policy in force.
  */

@@ -11,6 +11,9 @@ pub struct BodyConfig {
     pub root: String,
     /// The X display, such as `:1`; none, no screen.
     pub display: Option<String>,
+    /// Whether the display is one of the session's own, which its programs may use.
+    #[serde(default)]
+    pub private_desktop: bool,
     /// The cookie file of the display.
     pub xauthority: Option<String>,
     /// The address of the accessibility bus; never the session bus, where the keyring lives.
@@ -31,6 +34,7 @@ impl BodyConfig {
         Self {
             root: root.into(),
             display: None,
+            private_desktop: false,
             xauthority: None,
             at_spi_bus: None,
             key_processes: Vec::new(),

@@ -73,6 +73,8 @@ pub enum Resource {
         app: String,
         /// Whether what is typed there can run commands: terminals, launchers, the desktop itself.
         runs_commands: bool,
+        /// Whether it is on a desktop of the session's own.
+        private: bool,
     },
     /// A process that the session started.
     Process {
@@ -83,6 +85,8 @@ pub enum Resource {
     Screen {
         /// Its target, such as `monitor:1`.
         monitor: String,
+        /// Whether it is of a desktop of the session's own.
+        private: bool,
     },
     /// A folder that a perception looks into.
     Workspace {
@@ -157,13 +161,20 @@ impl Resource {
                 attributes.extend(program.as_deref().map(|program| ("program", text(program))));
                 ("Command", command, attributes)
             }
-            Self::Window { title, app, runs_commands } => (
+            Self::Window { title, app, runs_commands, private } => (
                 "Window",
                 title,
-                vec![("title", text(title)), ("app", text(app)), ("runs_commands", Value::new_bool(*runs_commands))],
+                vec![
+                    ("title", text(title)),
+                    ("app", text(app)),
+                    ("runs_commands", Value::new_bool(*runs_commands)),
+                    ("private", Value::new_bool(*private)),
+                ],
             ),
             Self::Process { command } => ("Process", command, vec![("command", text(command))]),
-            Self::Screen { monitor } => ("Screen", monitor, vec![("monitor", text(monitor))]),
+            Self::Screen { monitor, private } => {
+                ("Screen", monitor, vec![("monitor", text(monitor)), ("private", Value::new_bool(*private))])
+            }
             Self::Workspace { path, inside_workspace } => (
                 "Workspace",
                 path,

@@ -26,8 +26,8 @@ impl Bodies {
     /// Whether the body of a workspace has a display to look at.
     pub(crate) fn has_screen(&self, workspace: &WorkspaceRow) -> bool {
         match workspace.body {
-            WorkspaceBody::Simulator => true,
-            WorkspaceBody::Host => self.surroundings == Surroundings::Person && std::env::var_os("DISPLAY").is_some(),
+            WorkspaceBody::Simulator | WorkspaceBody::Private => true,
+            WorkspaceBody::Host => self.variable("DISPLAY").is_some(),
         }
     }
 
@@ -38,11 +38,8 @@ impl Bodies {
     pub(crate) async fn start(&self, workspace: &WorkspaceRow) -> Result<Arc<dyn Body>, Fault> {
         match workspace.body {
             WorkspaceBody::Simulator => Ok(Arc::new(self.simulate(&workspace.root))),
-            WorkspaceBody::Host => {
-                let config = match self.surroundings {
-                    Surroundings::Person => body_config(workspace),
-                    Surroundings::Apart => BodyConfig::for_root(&workspace.root),
-                };
+            WorkspaceBody::Host | WorkspaceBody::Private => {
+                let config = self.body_config(workspace);
                 let program = self.program.clone();
                 let started = tokio::task::spawn_blocking(move || HostBody::spawn(&program, config)).await;
                 let body = started.map_err(|error| Fault::internal(error.to_string()))??;
@@ -59,19 +56,34 @@ impl Bodies {
         let world = worlds.entry(config.root.clone()).or_insert_with(|| SimulatedWorld::new(&config)).clone();
         SimulatorBody::in_world(config, world)
     }
-}
 
-fn body_config(workspace: &WorkspaceRow) -> BodyConfig {
-    let variable = |name: &str| std::env::var(name).ok();
-    let env_allow: BTreeMap<String, String> =
-        workspace.env_allow.iter().filter_map(|name| Some((name.clone(), variable(name)?))).collect();
-    BodyConfig {
-        display: variable("DISPLAY"),
-        xauthority: variable("XAUTHORITY"),
-        at_spi_bus: variable("AT_SPI_BUS_ADDRESS"),
-        key_processes: workspace.key_processes.clone(),
-        env_allow,
-        hidden_pids: vec![std::process::id()],
-        ..BodyConfig::for_root(&workspace.root)
+    /// A variable of the person's session; apart from it there is none.
+    fn variable(&self, name: &str) -> Option<String> {
+        match self.surroundings {
+            Surroundings::Person => std::env::var(name).ok(),
+            Surroundings::Apart => None,
+        }
+    }
+
+    fn body_config(&self, workspace: &WorkspaceRow) -> BodyConfig {
+        let env_allow: BTreeMap<String, String> =
+            workspace.env_allow.iter().filter_map(|name| Some((name.clone(), self.variable(name)?))).collect();
+        if workspace.body == WorkspaceBody::Private {
+            return BodyConfig {
+                private_desktop: true,
+                key_processes: workspace.key_processes.clone(),
+                env_allow,
+                ..BodyConfig::for_root(&workspace.root)
+            };
+        }
+        BodyConfig {
+            display: self.variable("DISPLAY"),
+            xauthority: self.variable("XAUTHORITY"),
+            at_spi_bus: self.variable("AT_SPI_BUS_ADDRESS"),
+            key_processes: workspace.key_processes.clone(),
+            env_allow,
+            hidden_pids: vec![std::process::id()],
+            ..BodyConfig::for_root(&workspace.root)
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use bodyguard_policy::EnrolledDevices;
-use bodyguard_protocol::ui::{Change, Content, Fact, UiEventKind};
+use bodyguard_protocol::ui::{Change, Content, Fact, UiEventKind, WorkspaceDesktop};
 use bodyguard_protocol::{AskId, ErrorCode, Fault, TraceOutcome, WorkspaceName, escape_line};
 use bodyguard_trace::{AgentRow, ChangeNote, DeviceRow, Record, SettingChange, Stopped, WorkspaceBody};
 
@@ -31,7 +31,7 @@ pub(crate) async fn check(core: &Core, change: &Change) -> Result<(), Fault> {
             known_workspaces(core, workspaces).await
         }
         Change::RemoveAgent { agent } => find_agent(core, agent).await.map(drop),
-        Change::AddWorkspace { name, root } => {
+        Change::AddWorkspace { name, root, desktop } => {
             if reader.workspaces().await?.iter().any(|row| row.name == *name) {
                 return Err(Fault::invalid("name", format!("there is a workspace `{name}` already")));
             }
@@ -39,7 +39,7 @@ pub(crate) async fn check(core: &Core, change: &Change) -> Result<(), Fault> {
                 return Err(Fault::invalid("root", "give the folder as an absolute path"));
             }
             let dir = &core.config.data_dir;
-            new_workspace(name.clone(), Path::new(root), WorkspaceBody::Host, dir).map(drop)
+            new_workspace(name.clone(), Path::new(root), body_of(*desktop), dir).map(drop)
         }
         Change::EnrolDevice { device } => {
             EnrolledDevices::can_enrol(device).map_err(Fault::from)?;
@@ -107,9 +107,19 @@ pub(crate) async fn facts(core: &Core, change: &Change) -> Vec<Fact> {
             let before = find_agent(core, agent).await.map(|row| list(&row.workspaces)).unwrap_or_default();
             vec![fact("Before", &before), fact("After", &list(workspaces))]
         }
-        Change::AddWorkspace { root, .. } => vec![
+        Change::AddWorkspace { root, desktop, .. } => vec![
             fact("Folder", root),
-            fact("Desktop", "yours: pictures of the screen show what you see, and each is asked"),
+            fact(
+                "Desktop",
+                match desktop {
+                    WorkspaceDesktop::Shared => {
+                        "yours: pictures of the screen show what you see, and each is asked, as are keys and clicks"
+                    }
+                    WorkspaceDesktop::Private => {
+                        "one of each session's own: it shows only programs that the agent started there"
+                    }
+                },
+            ),
             fact(
                 "Policy",
                 "careful: reads inside are allowed, changes, commands and your screen are asked, the rest is refused",
@@ -174,9 +184,9 @@ pub(crate) async fn apply(
                 core.end_session(&session, TraceOutcome::Aborted, "the agent was removed").await;
             }
         }
-        Change::AddWorkspace { name, root } => {
+        Change::AddWorkspace { name, root, desktop } => {
             let dir = &core.config.data_dir;
-            let row = new_workspace(name.clone(), Path::new(root), WorkspaceBody::Host, dir)?;
+            let row = new_workspace(name.clone(), Path::new(root), body_of(*desktop), dir)?;
             core.policies
                 .create(name, None)
                 .map_err(|e| Fault::new(ErrorCode::StorageFailure, format!("the policy can't be written: {e}")))?;
@@ -228,6 +238,13 @@ async fn find_device(core: &Core, name: &str) -> Result<DeviceRow, Fault> {
         .into_iter()
         .find(|device| device.name == name)
         .ok_or_else(|| Fault::new(ErrorCode::NotFound, format!("no input device `{}` was seen", escape_line(name))))
+}
+
+const fn body_of(desktop: WorkspaceDesktop) -> WorkspaceBody {
+    match desktop {
+        WorkspaceDesktop::Shared => WorkspaceBody::Host,
+        WorkspaceDesktop::Private => WorkspaceBody::Private,
+    }
 }
 
 /// Notes which devices the shell sees. At the very first sight those that can be enrolled are: the

@@ -183,7 +183,7 @@ pub(crate) fn new_workspace(
     data_dir: &Path,
 ) -> Result<WorkspaceRow, Fault> {
     let root = match body {
-        WorkspaceBody::Host => {
+        WorkspaceBody::Host | WorkspaceBody::Private => {
             let shown = bodyguard_protocol::escape_line(&root.display().to_string());
             let real = root
                 .canonicalize()

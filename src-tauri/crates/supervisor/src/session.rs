@@ -10,7 +10,7 @@ use bodyguard_protocol::{
     AgentName, Digest, ErrorCode, Fault, FileEntry, GitState, MonitorInfo, ProcessEntry, Ref, RefInfo, RefKind,
     ReplayOf, SessionId, StateHash, Timestamp, TraceId, WindowInfo,
 };
-use bodyguard_trace::WorkspaceRow;
+use bodyguard_trace::{WorkspaceBody, WorkspaceRow};
 use tokio_util::sync::CancellationToken;
 
 /// A session. Its id can't be guessed, and only its own agent can name it.
@@ -113,6 +113,11 @@ impl Session {
     /// `name@workspace`, as traces say it (`REQUIREMENTS` resolution 17).
     pub(crate) fn agent_id(&self) -> String {
         format!("{}@{}", self.agent, self.workspace.name)
+    }
+
+    /// Whether its desktop is one of its own.
+    pub(crate) fn is_private(&self) -> bool {
+        self.workspace.body == WorkspaceBody::Private
     }
 
     pub(crate) fn look(&self) -> MutexGuard<'_, Look> {

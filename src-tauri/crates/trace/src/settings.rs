@@ -20,8 +20,10 @@ pub struct AgentRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceBody {
-    /// This machine.
+    /// This machine, with the person's own desktop.
     Host,
+    /// This machine, with a desktop of each session's own.
+    Private,
     /// A simulation in memory.
     Simulator,
 }

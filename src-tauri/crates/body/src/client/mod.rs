@@ -1,5 +1,6 @@
 //! The supervisor's side of a body host.
 
+mod desktop;
 mod link;
 
 use std::path::Path;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::body::{Body, BodyFuture};
 use crate::frame::{Answer, Request};
 use crate::{BodyConfig, Effect, Inspection, Perception, Permit, SandboxInfo, StableState};
+use desktop::PrivateDesktop;
 use link::Link;
 
 /// A look that takes longer is given up; a hung X server is the usual cause.
@@ -28,6 +30,8 @@ pub struct HostBody {
     link: Link,
     sandbox: SandboxInfo,
     root: String,
+    /// Ended after the host, which is connected to it.
+    _desktop: Option<PrivateDesktop>,
 }
 
 impl HostBody {
@@ -36,12 +40,18 @@ impl HostBody {
     ///
     /// # Errors
     /// `body_lost` where it can't be started or ends at once; what it says about the configuration,
-    /// such as `not_found` for a root that isn't there.
-    pub fn spawn(program: &Path, config: BodyConfig) -> Result<Self, Fault> {
+    /// such as `not_found` for a root that isn't there; `no_display` where a private desktop can't start.
+    pub fn spawn(program: &Path, mut config: BodyConfig) -> Result<Self, Fault> {
         let root = config.root.clone();
+        let desktop = if config.private_desktop { Some(PrivateDesktop::start()?) } else { None };
+        if let Some(desktop) = &desktop {
+            config.display = Some(desktop.display());
+            config.xauthority = Some(desktop.cookie().display().to_string());
+            config.at_spi_bus = None;
+        }
         let (link, answer) = Link::start(program, config)?;
         match answer {
-            Answer::Started(sandbox) => Ok(Self { link, sandbox, root }),
+            Answer::Started(sandbox) => Ok(Self { link, sandbox, root, _desktop: desktop }),
             other => Err(unexpected(other)),
         }
     }

@@ -16,19 +16,23 @@ use rustix::fs::{MemfdFlags, Mode, OFlags};
 use super::files::Root;
 use super::inner::{self, Spec};
 use super::spawner::Spawner;
-use crate::{SandboxInfo, SandboxLevel};
+use crate::{BodyConfig, SandboxInfo, SandboxLevel};
 
 pub(crate) const HOME: &str = "/home/sandbox";
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 /// Where the inner program lies in a sandbox.
 pub(super) const INNER: &str = "/.bodyguard/inner";
+/// Where X servers have their sockets.
+const SOCKETS: &str = "/tmp/.X11-unix";
+/// Where the cookie of the session's own desktop lies in a sandbox.
+const COOKIE: &str = "/.bodyguard/Xauthority";
 /// Bytes that a command may put into each of its two temporary folders.
 const TEMPORARY_BYTES: &str = "536870912";
 const NOBODY: u32 = 65_534;
 /// Read-only, where they exist.
-const SYSTEM: [&str; 5] =
-    ["/etc/ld.so.cache", "/etc/ssl/certs", "/etc/alternatives", "/etc/localtime", "/etc/mime.types"];
+const SYSTEM: [&str; 6] =
+    ["/etc/ld.so.cache", "/etc/ssl/certs", "/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/fonts"];
 const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib64", "lib32", "libx32"];
 
 /// A user and group.
@@ -61,6 +65,36 @@ pub(crate) struct Sandbox {
     program: PathBuf,
     inner: OwnedFd,
     user: User,
+    desktop: Option<OwnDesktop>,
+}
+
+/// The session's own desktop, as its programs reach it.
+#[derive(Debug)]
+pub(crate) struct OwnDesktop {
+    socket: OwnedFd,
+    number: String,
+    cookie: Vec<u8>,
+}
+
+impl OwnDesktop {
+    /// The one of a body's configuration, if it has one.
+    pub(crate) fn of(config: &BodyConfig) -> Result<Option<Self>, Fault> {
+        let (true, Some(display), Some(cookie)) = (config.private_desktop, &config.display, &config.xauthority) else {
+            return Ok(None);
+        };
+        let failed = |error: std::io::Error| Fault::internal(format!("the private desktop: {error}"));
+        let number = display.trim_start_matches(':').to_owned();
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let socket = rustix::fs::open(format!("{SOCKETS}/X{number}"), flags, Mode::empty());
+        let socket = socket.map_err(|error| failed(error.into()))?;
+        let cookie = std::fs::read(cookie).map_err(failed)?;
+        Ok(Some(Self { socket, number, cookie }))
+    }
+
+    /// The variables by which its programs find it.
+    pub(crate) fn variables(&self) -> [(String, String); 2] {
+        [("DISPLAY".to_owned(), format!(":{}", self.number)), ("XAUTHORITY".to_owned(), COOKIE.to_owned())]
+    }
 }
 
 /// A command in its sandbox.
@@ -82,12 +116,12 @@ struct Prepared {
 
 impl Sandbox {
     /// The sandbox of this machine, if there is one.
-    pub(crate) fn find(user: User) -> Result<Self, String> {
+    pub(crate) fn find(user: User, desktop: Option<OwnDesktop>) -> Result<Self, String> {
         let program = PROGRAMS.iter().map(Path::new).find(|path| path.is_file());
         let program = program.ok_or("bubblewrap (`bwrap`) isn't installed")?.to_owned();
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let inner = rustix::fs::open("/proc/self/exe", flags, Mode::empty()).map_err(|e| e.to_string())?;
-        Ok(Self { program, inner, user })
+        Ok(Self { program, inner, user, desktop })
     }
 
     /// Starts a command. `held` are places of the workspace that it sees read-only, by relative path.
@@ -154,6 +188,10 @@ impl Sandbox {
         add(&["--perms", "1777", "--size", TEMPORARY_BYTES, "--tmpfs", "/tmp"]);
         add(&["--perms", "0700", "--size", TEMPORARY_BYTES, "--tmpfs", HOME]);
         add(&["--ro-bind-fd", &keep.add(self.inner.try_clone()?), INNER]);
+        if let Some(OwnDesktop { socket, number, cookie }) = &self.desktop {
+            add(&["--dir", SOCKETS, "--bind-fd", &keep.add(socket.try_clone()?), &format!("{SOCKETS}/X{number}")]);
+            add(&["--ro-bind-data", &keep.add(memory_file(cookie)?), COOKIE]);
+        }
         Ok(args)
     }
 }
@@ -222,7 +260,7 @@ pub(crate) fn unavailable(why: &str) -> Fault {
 }
 
 /// The description of a containment, with its digest.
-pub(crate) fn describe(outcome: &Result<User, String>) -> Result<SandboxInfo, Fault> {
+pub(crate) fn describe(outcome: &Result<User, String>, own_desktop: bool) -> Result<SandboxInfo, Fault> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let (level, facts) = match outcome {
         Ok(user) => (
@@ -232,6 +270,7 @@ pub(crate) fn describe(outcome: &Result<User, String>) -> Result<SandboxInfo, Fa
                 fact("network", "none".to_owned()),
                 fact("files", "the workspace; /usr read-only; temporary folders of its own".to_owned()),
                 fact("user", format!("{}:{}", user.uid, user.gid)),
+                fact("desktop", if own_desktop { "one of the session's own" } else { "none" }.to_owned()),
             ],
         ),
         Err(why) => (SandboxLevel::None, vec![fact("containment", format!("none: {why}"))]),

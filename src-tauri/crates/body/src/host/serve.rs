@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,7 +73,10 @@ impl Server {
         self.running().insert(id, Arc::clone(&cancel));
         let server = Arc::clone(self);
         let work = move || {
-            let reply = server.host.answer(body, &cancel).unwrap_or_else(|fault| (Answer::Fault(fault), None));
+            // Whoever asked gets an answer even where the code for it panics.
+            let answered = catch_unwind(AssertUnwindSafe(|| server.host.answer(body, &cancel)));
+            let answered = answered.unwrap_or_else(|_| Err(Fault::internal("the body failed on this request")));
+            let reply = answered.unwrap_or_else(|fault| (Answer::Fault(fault), None));
             server.finish(id, reply);
         };
         if std::thread::Builder::new().name("request".to_owned()).spawn(work).is_err() {

@@ -16,7 +16,7 @@ use super::command::{self, Fields, Programs, Words};
 use super::files::{Place, Root};
 use super::inner::Spec;
 use super::input::{Aim, Input};
-use super::sandbox::{self, Held, Running, Sandbox, User};
+use super::sandbox::{self, Held, OwnDesktop, Running, Sandbox, User};
 use super::screen::{Screen, region_of};
 use super::shell::{self, Bounds};
 use super::spawned::Spawned;
@@ -34,6 +34,8 @@ pub(super) type Reply = (Answer, Option<Vec<u8>>);
 #[derive(Debug)]
 pub(super) struct Host {
     config: BodyConfig,
+    /// The variables that everything started here sees.
+    env: BTreeMap<String, String>,
     root: Root,
     spawner: Spawner,
     sandbox: Result<Sandbox, String>,
@@ -49,14 +51,18 @@ impl Host {
         let root = Root::open(&config.root)?;
         let spawner = Spawner::start().map_err(|e| Fault::internal(e.to_string()))?;
         let user = User::for_root(&root)?;
-        let sandbox = Sandbox::find(user).and_then(|sandbox| {
+        let desktop = OwnDesktop::of(&config)?;
+        let own = desktop.as_ref().map(OwnDesktop::variables);
+        let env = config.env_allow.clone().into_iter().chain(own.into_iter().flatten()).collect();
+        let sandbox = Sandbox::find(user, desktop).and_then(|sandbox| {
             self_test(&sandbox, &spawner, &root)?;
             Ok(sandbox)
         });
-        let info = sandbox::describe(&sandbox.as_ref().map(|_| user).map_err(Clone::clone))?;
+        let info = sandbox::describe(&sandbox.as_ref().map(|_| user).map_err(Clone::clone), config.private_desktop)?;
         let screen = Screen::new(config.hidden_pids.clone());
         Ok(Self {
             config,
+            env,
             root,
             spawner,
             sandbox,
@@ -186,7 +192,7 @@ impl Host {
         let cwd = self.root.resolve(&action.target)?;
         let processes = self.config.limits.processes;
         let words = Words::of_shell(shell);
-        let found = command::resolve(&self.root, &cwd, words, &self.config.env_allow, processes, &self.programs)?;
+        let found = command::resolve(&self.root, &cwd, words, &self.env, processes, &self.programs)?;
         let env = found.spec.env.clone();
         let review = Review::Command { program: found.program, scripts: found.scripts, cwd: cwd.absolute.clone(), env };
         let resolved = TypedAction { target: cwd.absolute, ..action.clone() };
@@ -199,7 +205,7 @@ impl Host {
         let cwd = cwd.map_err(|fault| fault.at(Fields::SPAWN.cwd))?;
         let words = Words::of_spawn(&action.target, spawn);
         let processes = self.config.limits.processes;
-        let found = command::resolve(&self.root, &cwd, words, &self.config.env_allow, processes, &self.programs)?;
+        let found = command::resolve(&self.root, &cwd, words, &self.env, processes, &self.programs)?;
         // A bare name stays one; a path is the real file.
         let target = if action.target.contains('/') { found.program.path.clone() } else { action.target.clone() };
         let env = found.spec.env.clone();

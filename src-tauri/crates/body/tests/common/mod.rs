@@ -251,7 +251,7 @@ impl<B: Body> Lab<B> {
     pub(crate) async fn perceive(&self, query: Value) -> Result<Perception, Fault> {
         let query: PerceptionQuery = serde_json::from_value(query).unwrap();
         let workspace = Resource::Workspace { path: self.root.clone(), inside_workspace: true };
-        let screen = Resource::Screen { monitor: "monitor:0".to_owned() };
+        let screen = Resource::Screen { monitor: "monitor:0".to_owned(), private: false };
         let resource = if query.mode == bodyguard_protocol::QueryMode::Screen { screen } else { workspace };
         let scope = self.decide(Operation::Perceive(query.mode), resource).view_scope(&self.root).unwrap();
         self.body.perceive(scope, query).await
@@ -267,10 +267,10 @@ fn resource(action: &TypedAction) -> Resource {
         ActionType::ShellExec | ActionType::ProcessSpawn => {
             Resource::Command { program: None, text: "test".to_owned(), cwd_inside_workspace: true, network: false }
         }
-        ActionType::ScreenCapture => Resource::Screen { monitor: action.target.clone() },
+        ActionType::ScreenCapture => Resource::Screen { monitor: action.target.clone(), private: false },
         ActionType::ProcessSignal => Resource::Process { command: "test".to_owned() },
         ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag => {
-            Resource::Window { title: "test".to_owned(), app: "test".to_owned(), runs_commands: false }
+            Resource::Window { title: "test".to_owned(), app: "test".to_owned(), runs_commands: false, private: false }
         }
         _ => Resource::Path { path: action.target.clone(), inside_workspace: true, runs_later: false },
     }

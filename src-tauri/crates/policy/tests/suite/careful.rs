@@ -3,7 +3,7 @@
 use bodyguard_policy::{Containment, Operation, Policy, Resource, Verdict, template};
 use bodyguard_protocol::{ActionType, Digest, QueryMode};
 
-use crate::common::{command, decide, decide_in, folder, path, process, screen, short, window};
+use crate::common::{command, decide, decide_in, folder, on_its_own_desktop, path, process, screen, short, window};
 
 const fn act(kind: ActionType) -> Operation {
     Operation::Act(kind)
@@ -21,7 +21,7 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
     };
     let policy = careful();
     let look = Operation::Perceive;
-    let table: [(Operation, Resource, (&str, &str)); 33] = [
+    let table: [(Operation, Resource, (&str, &str)); 37] = [
         (act(FileRead), path(true, false), ("allow", "read-files")),
         (act(FileRead), path(true, true), ("allow", "read-files")),
         (act(FileRead), path(false, false), ("deny", "outside-the-workspace")),
@@ -53,6 +53,10 @@ fn r32_careful_allows_looks_asks_for_changes_and_refuses_the_outside() {
         (act(KeyboardInput), window(true), ("deny", "keys-to-a-shell")),
         (act(MouseClick), window(false), ("ask", "type-and-click")),
         (act(MouseClick), window(true), ("deny", "keys-to-a-shell")),
+        (look(QueryMode::Screen), on_its_own_desktop(screen()), ("allow", "see-its-own-desktop")),
+        (act(ScreenCapture), on_its_own_desktop(screen()), ("allow", "see-its-own-desktop")),
+        (act(KeyboardInput), on_its_own_desktop(window(false)), ("ask", "type-on-its-own-desktop")),
+        (act(MouseClick), on_its_own_desktop(window(true)), ("ask", "type-on-its-own-desktop")),
         (act(MouseDrag), window(false), ("ask", "type-and-click")),
         (act(MouseDrag), window(true), ("deny", "keys-to-a-shell")),
     ];

@@ -39,11 +39,22 @@ pub(crate) fn command(cwd_inside_workspace: bool, network: bool) -> Resource {
 }
 
 pub(crate) fn screen() -> Resource {
-    Resource::Screen { monitor: "monitor:1".into() }
+    Resource::Screen { monitor: "monitor:1".into(), private: false }
 }
 
 pub(crate) fn window(runs_commands: bool) -> Resource {
-    Resource::Window { title: "Letter".into(), app: "Editor".into(), runs_commands }
+    Resource::Window { title: "Letter".into(), app: "Editor".into(), runs_commands, private: false }
+}
+
+/// The same on a desktop of the session's own.
+pub(crate) fn on_its_own_desktop(resource: Resource) -> Resource {
+    match resource {
+        Resource::Screen { monitor, .. } => Resource::Screen { monitor, private: true },
+        Resource::Window { title, app, runs_commands, .. } => {
+            Resource::Window { title, app, runs_commands, private: true }
+        }
+        other => other,
+    }
 }
 
 pub(crate) fn process() -> Resource {

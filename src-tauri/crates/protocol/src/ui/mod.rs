@@ -14,7 +14,7 @@ pub use decision::{
     AskDetail, Content, DecisionKind, DecisionView, DiffLine, DiffLineKind, EdgeAddress, Fact, Warning, WarningCode,
 };
 pub use event::{UiEvent, UiEventKind};
-pub use request::{Change, UiRequest};
+pub use request::{Change, UiRequest, WorkspaceDesktop};
 pub use response::{UiReply, UiResponse};
 pub use views::{
     AgentView, AgentsView, AskState, AskSummary, BarView, CheckStatus, ConnectView, DeviceView, EdgePage, EdgeSummary,

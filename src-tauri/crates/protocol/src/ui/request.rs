@@ -55,6 +55,17 @@ pub enum UiRequest {
     AcknowledgeInterrupted,
 }
 
+/// Whose desktop the agents of a workspace see and use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceDesktop {
+    /// The person's own.
+    #[default]
+    Shared,
+    /// One of each session's own.
+    Private,
+}
+
 /// A change to what agents may do or to who counts as present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "change", rename_all = "snake_case", deny_unknown_fields)]
@@ -67,7 +78,13 @@ pub enum Change {
     /// An agent's end: its token stops working and its sessions end. Narrows.
     RemoveAgent { agent: AgentName },
     /// A new workspace with the template *careful*.
-    AddWorkspace { name: WorkspaceName, root: String },
+    AddWorkspace {
+        name: WorkspaceName,
+        root: String,
+        #[serde(default)]
+        #[ts(optional, as = "Option<WorkspaceDesktop>")]
+        desktop: WorkspaceDesktop,
+    },
     /// Counts an input device as the person's.
     EnrolDevice { device: String },
     /// No longer counts it. Narrows.

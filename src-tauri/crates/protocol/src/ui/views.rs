@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::DecisionKind;
+use super::{DecisionKind, WorkspaceDesktop};
 use crate::{
     ActionType, AgentName, AskId, Block, Digest, ErrorCode, GitState, OutcomeStatus, ReplayOf, SessionId, Timestamp,
     TraceId, TraceOutcome, WorkspaceName,
@@ -383,6 +383,8 @@ pub struct WorkspaceView {
     pub name: WorkspaceName,
     /// Its root folder, escaped.
     pub root: String,
+    /// Whose desktop its agents see and use.
+    pub desktop: WorkspaceDesktop,
     /// The policy in force.
     pub policy: PolicyView,
 }

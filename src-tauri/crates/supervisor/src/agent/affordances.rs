@@ -171,10 +171,10 @@ fn stand(session: &Session, policy: &Policy, kind: ActionType, target: &str) -> 
             Resource::Command { program: None, text: String::new(), cwd_inside_workspace: true, network: false }
         }
         ActionType::ProcessSignal => Resource::Process { command: target.to_owned() },
-        ActionType::ScreenCapture => Resource::Screen { monitor: target.to_owned() },
+        ActionType::ScreenCapture => Resource::Screen { monitor: target.to_owned(), private: session.is_private() },
         ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag => {
             let look = session.look();
-            resource::window(look.windows.iter().find(|window| window.target == target), false)
+            resource::window(look.windows.iter().find(|window| window.target == target), false, session.is_private())
         }
         ActionType::FileRead | ActionType::FileWrite | ActionType::FileEdit | ActionType::FileDelete => {
             Resource::Path { path: target.to_owned(), inside_workspace: inside, runs_later: runs_later(target) }

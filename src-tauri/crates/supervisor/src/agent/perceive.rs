@@ -88,7 +88,7 @@ pub(super) async fn decide(
     let policy = core.policies.current(&core.log, &session.workspace.name).await?;
     let root = &session.workspace.root;
     let resource = match mode {
-        QueryMode::Screen => Resource::Screen { monitor: "monitor:0".into() },
+        QueryMode::Screen => Resource::Screen { monitor: "monitor:0".into(), private: session.is_private() },
         QueryMode::Filesystem | QueryMode::Process | QueryMode::Shell | QueryMode::Git | QueryMode::Full => {
             let path = scope.unwrap_or(root).to_owned();
             Resource::Workspace { inside_workspace: is_inside(root, &path), path }

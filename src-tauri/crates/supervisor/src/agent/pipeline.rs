@@ -258,7 +258,7 @@ async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted:
     } else {
         None
     };
-    let desktop = if action.kind.is_input() {
+    let desktop = if action.kind.is_input() && !session.is_private() {
         match desktop::take_turn(core, ask).await {
             Ok(turn) => Some(turn),
             Err(fault) => {

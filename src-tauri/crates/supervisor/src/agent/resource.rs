@@ -32,7 +32,7 @@ pub(super) fn of(session: &Session, action: &TypedAction, review: Option<&Review
             inside_workspace: is_inside(root, &action.target),
             runs_later: changes_what_runs_later(action.kind, &action.target),
         },
-        Params::ScreenCapture(_) => Resource::Screen { monitor: action.target.clone() },
+        Params::ScreenCapture(_) => Resource::Screen { monitor: action.target.clone(), private: session.is_private() },
         Params::KeyboardInput(_) | Params::MouseClick(_) | Params::MouseDrag(_) => {
             let found = match review {
                 Some(Review::Input { window, .. }) => window.clone(),
@@ -40,7 +40,7 @@ pub(super) fn of(session: &Session, action: &TypedAction, review: Option<&Review
             };
             let chord = matches!(&action.params, Params::KeyboardInput(input)
                 if input.keys.iter().flatten().any(|chord| chord.may_open_a_shell()));
-            window(found.as_ref(), chord)
+            window(found.as_ref(), chord, session.is_private())
         }
         Params::ProcessSignal(_) => Resource::Process {
             command: match review {
@@ -52,12 +52,12 @@ pub(super) fn of(session: &Session, action: &TypedAction, review: Option<&Review
 }
 
 /// A window in the policy's words. The bare desktop starts programs, so that it counts as a shell.
-pub(super) fn window(found: Option<&WindowInfo>, opens_a_shell: bool) -> Resource {
+pub(super) fn window(found: Option<&WindowInfo>, opens_a_shell: bool, private: bool) -> Resource {
     let (title, app, runs_commands) = match found {
         Some(window) => (window.title.clone(), window.app.clone(), window.runs_commands),
         None => (String::new(), String::new(), true),
     };
-    Resource::Window { title, app, runs_commands: runs_commands || opens_a_shell }
+    Resource::Window { title, app, runs_commands: runs_commands || opens_a_shell, private }
 }
 
 /// The window that the current perception showed at a target.
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn r73_the_bare_desktop_counts_as_a_shell() {
-        assert!(matches!(window(None, false), Resource::Window { runs_commands: true, .. }));
+        assert!(matches!(window(None, false, false), Resource::Window { runs_commands: true, .. }));
         let plain = WindowInfo::default();
-        assert!(matches!(window(Some(&plain), false), Resource::Window { runs_commands: false, .. }));
-        assert!(matches!(window(Some(&plain), true), Resource::Window { runs_commands: true, .. }));
+        assert!(matches!(window(Some(&plain), false, false), Resource::Window { runs_commands: false, .. }));
+        assert!(matches!(window(Some(&plain), true, false), Resource::Window { runs_commands: true, .. }));
     }
 }

@@ -5,10 +5,10 @@ use std::sync::PoisonError;
 
 use bodyguard_protocol::ui::{
     AgentView, AgentsView, AskDetail, AskState, AskSummary, CheckStatus, ConnectView, DeviceView, HealthView, KeyView,
-    LiveView, Overview, SessionSummary, SettingsView, VerifyView, WorkspaceView,
+    LiveView, Overview, SessionSummary, SettingsView, VerifyView, WorkspaceDesktop, WorkspaceView,
 };
 use bodyguard_protocol::{AgentName, AskId, ErrorCode, Fault, SessionId, escape_line};
-use bodyguard_trace::Recovery;
+use bodyguard_trace::{Recovery, WorkspaceBody};
 
 use crate::changes::find_agent;
 use crate::core::Core;
@@ -155,7 +155,11 @@ pub(super) async fn agents(core: &Core) -> Result<AgentsView, Fault> {
     let mut workspaces = Vec::new();
     for row in reader.workspaces().await? {
         let policy = core.policies.view(&core.log, &row.name).await;
-        workspaces.push(WorkspaceView { root: escape_line(&row.root), name: row.name, policy });
+        let desktop = match row.body {
+            WorkspaceBody::Host => WorkspaceDesktop::Shared,
+            WorkspaceBody::Private | WorkspaceBody::Simulator => WorkspaceDesktop::Private,
+        };
+        workspaces.push(WorkspaceView { root: escape_line(&row.root), name: row.name, desktop, policy });
     }
     Ok(AgentsView { agents, workspaces })
 }

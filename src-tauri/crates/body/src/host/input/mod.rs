@@ -284,9 +284,14 @@ fn clicks(click: &MouseClick) -> usize {
 
 fn wait_until_still(person: &Person, cancel: &Cancel) -> Result<(), Fault> {
     let began = Instant::now();
-    while person.still_for() < STILL {
+    while !person.is_watched() || person.still_for() < STILL {
         if cancel.wanted() {
             return Err(Fault::new(ErrorCode::Cancelled, "cancelled before anything was done"));
+        }
+        if began.elapsed() > PATIENCE && !person.is_watched() {
+            return Err(super::screen::no_display(
+                "a person's own input can't be told apart there, so nothing is typed",
+            ));
         }
         if began.elapsed() > PATIENCE {
             return Err(person_active("the person is using keyboard or mouse"));

@@ -1,7 +1,7 @@
 //! Noticing a person's own hands on keyboard and mouse while an agent types or clicks.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bodyguard_protocol::Fault;
@@ -32,19 +32,32 @@ struct Noted {
     last: AtomicU64,
     /// How many there were.
     count: AtomicU64,
+    /// Whether anything would be noticed.
+    watching: AtomicBool,
 }
 
 impl Person {
     pub(super) fn watch() -> Self {
-        let noted = Arc::new(Noted { since: Instant::now(), last: AtomicU64::new(0), count: AtomicU64::new(0) });
+        let noted = Arc::new(Noted {
+            since: Instant::now(),
+            last: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+            watching: AtomicBool::new(false),
+        });
         let ours = Arc::clone(&noted);
         let _ = std::thread::Builder::new().name("person".to_owned()).spawn(move || {
             loop {
                 let _ = follow(&ours);
+                ours.watching.store(false, Ordering::Release);
                 std::thread::sleep(PAUSE);
             }
         });
         Self(noted)
+    }
+
+    /// Whether a person's input would be noticed now.
+    pub(super) fn is_watched(&self) -> bool {
+        self.0.watching.load(Ordering::Acquire)
     }
 
     /// How often a person has acted so far; more later means that they did.
@@ -79,11 +92,12 @@ fn follow(noted: &Noted) -> Result<(), Fault> {
     let mask = XIEventMask::RAW_KEY_PRESS
         | XIEventMask::RAW_BUTTON_PRESS
         | XIEventMask::RAW_MOTION
-        | XIEventMask::RAW_TOUCH_BEGIN
-        | XIEventMask::HIERARCHY;
+        | XIEventMask::RAW_TOUCH_BEGIN;
     // Plugging in concerns all devices; input comes once, by the masters.
-    let wanted = xinput::EventMask { deviceid: EVERY_MASTER, mask: vec![mask] };
-    connection.xinput_xi_select_events(root, &[wanted]).map_err(no_display)?.check().map_err(no_display)?;
+    let plugging = xinput::EventMask { deviceid: EVERY_DEVICE, mask: vec![XIEventMask::HIERARCHY] };
+    let input = xinput::EventMask { deviceid: EVERY_MASTER, mask: vec![mask] };
+    connection.xinput_xi_select_events(root, &[plugging, input]).map_err(no_display)?.check().map_err(no_display)?;
+    noted.watching.store(true, Ordering::Release);
     let mut synthetic = synthetic_devices(&connection)?;
     let (mut moved, mut moved_at) = (0, Instant::now());
     loop {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bodyguard_protocol::ui::EdgeAddress;
 use bodyguard_protocol::{
-    ActionOutcome, ErrorCode, Fault, PerceptionQuery, QueryMode, ReplayStatus, StateHash, TraceId,
+    ActionOutcome, ActionType, ErrorCode, Fault, PerceptionQuery, QueryMode, ReplayStatus, StateHash, TraceId,
 };
 use bodyguard_trace::{RecordedAct, RecordedEnd};
 use tokio::time::{Instant, sleep};
@@ -144,7 +144,13 @@ impl Run {
     /// Looks, as an act needs it, and admits the act as any other.
     async fn admit(&self, deed: &Deed) -> Result<Admitted, Stop> {
         let (core, session, edge) = (&self.core, &self.session, deed.edge_id);
-        let query = PerceptionQuery { mode: QueryMode::Filesystem, depth: 1, ..PerceptionQuery::default() };
+        // Windows and processes can only be named as the current look shows them.
+        let mode = match deed.action.kind {
+            ActionType::KeyboardInput | ActionType::MouseClick | ActionType::MouseDrag => QueryMode::Screen,
+            ActionType::ProcessSignal => QueryMode::Process,
+            _ => QueryMode::Filesystem,
+        };
+        let query = PerceptionQuery { mode, depth: 1, ..PerceptionQuery::default() };
         let waiting = Waiting { wait: FOREVER, cancel: self.replay.cancel.clone(), progress: Arc::new(drop) };
         let call = PerceiveCall { query, words: self.words.clone(), waiting };
         perceive::perceive(core, session, call).await.map_err(|refusal| Stop::at(edge, refusal))?;

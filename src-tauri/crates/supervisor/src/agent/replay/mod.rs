@@ -14,6 +14,7 @@ mod tests;
 mod waiting;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bodyguard_protocol::{ErrorCode, Fault, ReplayId, ReplayOf, ReplayResult, SessionId, TraceId, WorkspaceName};
@@ -41,6 +42,8 @@ pub(super) struct Replay {
     owner: SessionId,
     /// Cancelled by the agent, and when the owner ends.
     cancel: CancellationToken,
+    /// Calls that wait for it.
+    callers: AtomicUsize,
     progress: watch::Sender<Progress>,
 }
 
@@ -205,6 +208,7 @@ async fn begin(
         of,
         owner: owner.id.clone(),
         cancel: owner.ended.child_token(),
+        callers: AtomicUsize::new(0),
         progress: watch::channel(Progress::default()).0,
     });
     core.replays.forget_old(core.now().boot_ms);

@@ -2,6 +2,7 @@
 //! taken.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bodyguard_protocol::ui::AskState;
@@ -18,8 +19,25 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// How long a replay that was taken back may need to end.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
+/// Counts as a call that waits while it lives.
+struct Caller<'a>(&'a Replay);
+
+impl<'a> Caller<'a> {
+    fn new(replay: &'a Replay) -> Self {
+        replay.callers.fetch_add(1, Ordering::SeqCst);
+        Self(replay)
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.callers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Waits for the end, at most as long as the requester has patience; then says how far it is.
 pub(super) async fn wait(core: &Arc<Core>, replay: &Arc<Replay>, patience: &Waiting) -> ReplayResult {
+    let _caller = Caller::new(replay);
     let mut progress = replay.progress.subscribe();
     let began = Instant::now();
     let mut ticks = interval_at(began + PROGRESS, PROGRESS);
@@ -41,6 +59,10 @@ pub(super) async fn wait(core: &Arc<Core>, replay: &Arc<Replay>, patience: &Wait
             _ = ticks.tick() => (patience.progress)(format!("{}, {} s", sentence(&now), began.elapsed().as_secs())),
             () = sleep_until(began + patience.wait) => return told(core, replay),
         }
+    }
+    // The requester took its call back. Others that wait for the same go on.
+    if replay.callers.load(Ordering::SeqCst) > 1 {
+        return told(core, replay);
     }
     replay.cancel.cancel();
     let _ = tokio::time::timeout(CANCEL_GRACE, progress.wait_for(|now| now.ended.is_some())).await;

@@ -35,6 +35,7 @@ async fn r36_an_old_yes_permits_nothing_and_silence_neither() {
     let running = house.agent.replay(&house.session, house.call(NOT_AT_ALL)).await.unwrap();
     assert_eq!(running.status, ReplayStatus::Running, "{running:?}");
     let (id, ask) = (running.replay_id.unwrap(), house.asked().await);
+    let running = house.poll(&id, NOT_AT_ALL).await.unwrap();
     assert_eq!(running.escalation_id.as_ref(), Some(&ask.view.ask_id));
     assert!(running.waiting_for.unwrap().contains("person"));
     assert!(!house.exists("one"), "the recorded block permits nothing");
@@ -91,6 +92,14 @@ async fn taking_the_call_back_ends_it_and_a_dropped_one_does_not() {
     let (result, ()) = tokio::join!(house.agent.replay(&house.session, call), async {
         house.decide(true).await;
         house.asked().await;
+        // One who waits too and goes takes nothing back; the last does.
+        let other = house.call(SOON);
+        let gone = other.waiting.cancel.clone();
+        let (went, ()) = tokio::join!(house.agent.replay(&house.session, other), async {
+            tokio::time::sleep(NOT_AT_ALL).await;
+            gone.cancel();
+        });
+        assert_eq!(went.unwrap().status, ReplayStatus::Running);
         cancel.cancel();
     });
     let result = result.unwrap();
