@@ -127,7 +127,7 @@ async fn bodies_in_one_world_see_one_head_and_the_same_files() {
     let lab = Lab::around(SimulatorBody::in_world(config.clone(), world), folder, &root).await;
     let head = || other.stable("").await_now().fields.git_head;
     assert_eq!(head(), config.git.head);
-    let mut write = async |mode: &str, branch: &str| {
+    let write = async |mode: &str, branch: &str| {
         let content = format!("ref: refs/heads/{branch}\n");
         let params = json!({"content": content, "mode": mode});
         lab.act(json!({"type":"file_write","target":lab.path(".git/HEAD"),"params":params})).await.unwrap();
