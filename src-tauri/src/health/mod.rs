@@ -35,6 +35,7 @@ pub fn checks(context: &CheckContext) -> Vec<HealthCheck> {
         screen::display(),
         screen::capture(),
         screen::input(),
+        screen::private_desktops(),
         services::keyring(),
         system::sandbox(),
         services::notifications(),

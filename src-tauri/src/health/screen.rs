@@ -7,7 +7,7 @@ use x11rb::protocol::xproto::{ConnectionExt as _, ImageFormat};
 use x11rb::protocol::{shm, xinput, xtest};
 use x11rb::rust_connection::RustConnection;
 
-use super::{failed, ok, warning};
+use super::{failed, install, ok, warning};
 
 const START_ON_X11: &str = "start it in a desktop session with X11 (or XWayland), or set DISPLAY";
 
@@ -86,4 +86,20 @@ fn is_real(device: &XIDeviceInfo) -> bool {
 
 fn name(device: &XIDeviceInfo) -> String {
     bodyguard_protocol::escape_line(&String::from_utf8_lossy(&device.name))
+}
+
+/// What workspaces with a desktop of each session's own need.
+pub(super) fn private_desktops() -> HealthCheck {
+    const NAME: &str = "own desktops";
+    let is_there = |program: &str| {
+        let folders = ["/usr/local/bin", "/usr/bin", "/bin"];
+        folders.iter().any(|folder| std::path::Path::new(folder).join(program).is_file())
+    };
+    match (["Xvfb", "Xtigervnc"].into_iter().find(|server| is_there(server)), is_there("openbox")) {
+        (Some(server), true) => ok(NAME, format!("{server} with openbox")),
+        (Some(server), false) => {
+            warning(NAME, format!("{server} without a window manager: windows have no frames"), install("openbox"))
+        }
+        (None, _) => warning(NAME, "no X server for them is installed", install("xvfb openbox")),
+    }
 }

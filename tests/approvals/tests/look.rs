@@ -76,3 +76,25 @@ fn a_session_that_was_left_alone_makes_room_for_another_and_ends_its_body() -> R
     wait_until("its body ended", SOON, || scene.app.body_host_pids().len() == 16)?;
     Ok(())
 }
+
+#[test]
+fn r27_r28_a_state_has_a_hash_in_each_profile_and_only_one_of_them_sees_uncommitted_edits() -> Result<()> {
+    let mut scene = Scene::start()?;
+    scene.workspace.write("notes.md", "one\n")?;
+    let mut hashes = || -> Result<(String, String)> {
+        let mut hash = |profile: &str| -> Result<String> {
+            let arguments = json!({ "session_id": scene.session, "profile": profile });
+            let state = scene.agent.call("body_os_encode_state", arguments)?;
+            assert_eq!(state.text_at("/state_profile"), profile, "{}", state.text);
+            Ok(state.text_at("/state_hash"))
+        };
+        Ok((hash("os011.registry.v0")?, hash("bodyos.readme.v0")?))
+    };
+    let before = hashes()?;
+    assert_eq!(before, hashes()?, "it changes nothing itself");
+    assert_ne!(before.0, before.1);
+    std::fs::write(scene.workspace.path().join("notes.md"), "two\n")?;
+    let after = hashes()?;
+    assert_eq!((&before.0, before.1 == after.1), (&after.0, false));
+    Ok(())
+}

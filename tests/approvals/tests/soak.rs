@@ -37,7 +37,7 @@ fn size(scene: &Scene) -> Result<Size> {
 fn round(scene: &mut Scene, session: &mut Value, number: u32) -> Result<()> {
     let mut agent = scene.app.agent("tester")?;
     agent.initialize()?;
-    if number % ROUNDS_OF_A_SESSION == 0 {
+    if number.is_multiple_of(ROUNDS_OF_A_SESSION) {
         *session = begin(&mut agent)?;
     }
     let session = &*session;
@@ -57,7 +57,7 @@ fn round(scene: &mut Scene, session: &mut Value, number: u32) -> Result<()> {
     let outside = agent.call("body_os_act", act(json!({ "type": "file_read", "target": "/etc/shadow" }), 1000))?;
     ensure!(code(&outside) == "denied_by_policy", "{}", outside.text);
     // Every tenth command is approved by the person, and one more is left alone and withdrawn.
-    if number % 10 == 0 {
+    if number.is_multiple_of(10) {
         let run =
             json!({ "type": "shell_exec", "target": scene.root(), "params": { "command": format!("echo {number}") } });
         let id = agent.begin_call("body_os_act", act(run, 300_000))?;

@@ -85,6 +85,8 @@ pub struct Perception {
     pub state: StableState,
     /// What the mode adds to the payload, without entries, monitors, windows and pixels.
     pub payload: Value,
+    /// Mode `filesystem` with the profile `bodyos.readme.v0`: the digest over all that is in the workspace.
+    pub fs_snapshot: Option<Digest>,
     /// Mode `filesystem`: entries sorted by path, their `reference` still empty.
     pub entries: Vec<FileEntry>,
     /// Mode `process`: what the session's commands started, their `reference` still empty.

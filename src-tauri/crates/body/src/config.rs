@@ -54,6 +54,10 @@ pub struct Limits {
     pub hash_bytes: u64,
     /// Entries of one listing.
     pub entries: usize,
+    /// Entries of a snapshot of the whole workspace.
+    pub snapshot_entries: usize,
+    /// Bytes of all files of such a snapshot together.
+    pub snapshot_bytes: u64,
     /// Output of one command and stream after which it is ended.
     pub output_bytes: u64,
     /// Processes and threads that one command may have.
@@ -66,6 +70,8 @@ impl Default for Limits {
             edit_bytes: 4 * 1024 * 1024,
             hash_bytes: 1024 * 1024,
             entries: 2_000,
+            snapshot_entries: 50_000,
+            snapshot_bytes: 1024 * 1024 * 1024,
             output_bytes: 64 * 1024 * 1024,
             processes: 1_024,
         }

@@ -6,9 +6,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt, chown, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bodyguard_body::{Body as _, Review};
+use bodyguard_body::{Body as _, HostBody, Review};
 use bodyguard_protocol::{Digest, ErrorCode};
-use common::{code, lab};
+use common::{Lab, code, lab, lab_with};
 use serde_json::{Value, json};
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
@@ -394,4 +394,43 @@ async fn r5_a_git_file_does_not_open_repositories_elsewhere() {
     let state = lab.body.stable(&lab.path("tree")).await.unwrap();
     assert_eq!(state.git.branch.as_deref(), Some("side"));
     assert_eq!(state.fields.cwd, "workspace:/tree");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r28_r29_a_snapshot_covers_what_is_in_the_files_and_nothing_that_differs_between_equal_workspaces() {
+    async fn snapshot(lab: &Lab<HostBody>) -> Digest {
+        let query = json!({"mode":"filesystem","profile":"bodyos.readme.v0"});
+        lab.perceive(query).await.unwrap().fs_snapshot.unwrap()
+    }
+    let (one, two) = (lab().await, lab().await);
+    for lab in [&one, &two] {
+        lab.put("src/main.rs", "fn main() {}\n");
+        lab.put(".git/HEAD", "ref: refs/heads/main\n");
+    }
+    let before = snapshot(&one).await;
+    assert_eq!(before, snapshot(&two).await, "whoever made them, whenever, and wherever they lie");
+    one.put(".git/HEAD", "other\n");
+    assert_eq!(before, snapshot(&one).await, "git_head stands for a repository's own folder");
+    let path = one.put("src/main.rs", "fn main() { }\n");
+    assert_ne!(before, snapshot(&one).await);
+    one.put("src/main.rs", "fn main() {}\n");
+    assert_eq!(before, snapshot(&one).await);
+    let mode = std::fs::metadata(&path).unwrap().permissions();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    assert_ne!(before, snapshot(&one).await);
+    std::fs::set_permissions(&path, mode).unwrap();
+    one.put("empty", "");
+    assert_ne!(before, snapshot(&one).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r28_a_part_of_a_workspace_is_never_taken_for_the_whole() {
+    let lab = lab_with(|config| config.limits.snapshot_entries = 3).await;
+    for name in ["a", "b", "c"] {
+        lab.put(name, name);
+    }
+    let query = json!({"mode":"filesystem","profile":"bodyos.readme.v0"});
+    assert!(lab.perceive(query.clone()).await.is_ok());
+    lab.put("d", "d");
+    assert_eq!(code(lab.perceive(query).await), ErrorCode::TooLarge);
 }

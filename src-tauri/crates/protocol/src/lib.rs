@@ -39,7 +39,7 @@ pub use outcome::{ActionOutcome, Foreseen, OutcomeError, OutcomeStatus, Predicti
 pub use query::{PerceptionQuery, QueryMode};
 pub use reference::{Ref, RefKind};
 pub use replay::{Difference, ForeseenEdge, ReplayOf, ReplayResult, ReplayStatus};
-pub use state::{StableFields, StateHash, StateProfile};
+pub use state::{ReadmeFields, StableFields, StateHash, StateProfile};
 pub use strict_json::parse_strict;
 pub use surprise::{
     Actual, Forecast, PULSE_VERSION, SURPRISE_EVENT, Surprise, SurpriseKind, SurpriseSignal, SurpriseToken,

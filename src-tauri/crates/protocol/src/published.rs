@@ -74,7 +74,8 @@ pub fn contract() -> Value {
             "destructive_actions_registry": names(registry.collect()),
             "state_encoding": "sha256(RFC 8785(stable fields))",
             "state_profiles": {
-                "os011.registry.v0": ["cwd", "focused_window_title", "git_head", "key_process_names", "env_fingerprint"]
+                "os011.registry.v0": ["cwd", "focused_window_title", "git_head", "key_process_names", "env_fingerprint"],
+                "bodyos.readme.v0": ["cwd", "env_summary", "fs_snapshot_hash", "process_list_hash"]
             },
             "state_profile_default": "os011.registry.v0",
             "authorization_required": "every destructive action, each time, also at replay",

@@ -1,5 +1,7 @@
 //! The deterministic state hash (OS-011 §3.4, §5.3; `REQUIREMENTS` resolutions 1 and 2).
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -16,6 +18,32 @@ pub enum StateProfile {
     #[default]
     #[serde(rename = "os011.registry.v0")]
     RegistryV0,
+    /// `{cwd, env_summary, fs_snapshot_hash, process_list_hash}`: also what is in the files.
+    #[serde(rename = "bodyos.readme.v0")]
+    ReadmeV0,
+}
+
+/// The fields of `bodyos.readme.v0`. As little as the others do they name a machine, a home or a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadmeFields {
+    /// Relative to the workspace's root: `workspace:/sub/dir`.
+    pub cwd: String,
+    /// The workspace's allow-listed variables.
+    pub env_summary: BTreeMap<String, String>,
+    /// Digest over path, kind, permissions and content of all that is in the workspace, but for `.git`.
+    pub fs_snapshot_hash: Digest,
+    /// Digest over the sorted commands of the session's own processes that run.
+    pub process_list_hash: Digest,
+}
+
+impl ReadmeFields {
+    /// The state hash over these fields.
+    ///
+    /// # Errors
+    /// As [`canonical_digest`].
+    pub fn hash(&self) -> Result<StateHash, Fault> {
+        canonical_digest(self)
+    }
 }
 
 /// The fields of `os011.registry.v0`. None of them names a machine, a home or a time.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ const MANAGER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 pub(crate) struct PrivateDesktop {
     display: u32,
     cookie: PathBuf,
-    stop: Option<Sender<()>>,
+    stop: Option<SyncSender<()>>,
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -65,8 +65,8 @@ impl PrivateDesktop {
     /// # Errors
     /// `no_display` where no X server is installed, or it doesn't start.
     pub(crate) fn start() -> Result<Self, Fault> {
-        let (started, start) = channel();
-        let (stop, stopped) = channel();
+        let (started, start) = sync_channel(1);
+        let (stop, stopped) = sync_channel(1);
         // Its programs are ended with the thread that started them, so the thread stays.
         let keeper = std::thread::Builder::new()
             .name("desktop".to_owned())
@@ -98,7 +98,7 @@ impl Drop for PrivateDesktop {
 
 type Started = Result<(u32, PathBuf), Fault>;
 
-fn keep(started: &Sender<Started>, stopped: &Receiver<()>) {
+fn keep(started: &SyncSender<Started>, stopped: &Receiver<()>) {
     let mut parts = Parts { children: Vec::new(), folder: None };
     let begun = begin(&mut parts);
     let runs = begun.is_ok();

@@ -20,6 +20,7 @@ mod screen;
 mod serve;
 mod shell;
 mod signal;
+mod snapshot;
 mod spawned;
 mod spawner;
 mod state;

@@ -159,7 +159,7 @@ pub(super) fn kind_of(stat: &Stat) -> FileKind {
 }
 
 /// Name, whether the name is exact, and state of each child, by name.
-fn children(folder: &OwnedFd, place: &Place) -> Result<Vec<(String, bool, Stat)>, Fault> {
+pub(super) fn children(folder: &OwnedFd, place: &Place) -> Result<Vec<(String, bool, Stat)>, Fault> {
     let mut found = Vec::new();
     for item in Dir::read_from(folder).map_err(|e| fault_of(e, &place.absolute))? {
         let item = item.map_err(|e| fault_of(e, &place.absolute))?;

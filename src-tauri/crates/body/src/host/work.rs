@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bodyguard_protocol::action::{FileDelete, FileWrite, ProcessSpawn, ShellExec};
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
-    Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, TypedAction,
-    canonical_digest,
+    Digest, ErrorCode, Fault, MonitorInfo, OutcomeStatus, Params, PerceptionQuery, QueryMode, StateProfile,
+    TypedAction, canonical_digest,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use super::screen::{Screen, region_of};
 use super::shell::{self, Bounds};
 use super::spawned::Spawned;
 use super::spawner::Spawner;
-use super::{delete, edit, held, read, signal, state, write};
+use super::{delete, edit, held, read, signal, snapshot, state, write};
 use crate::edit::lossless_text;
 use crate::frame::{Answer, ImageHead, Request};
 use crate::{
@@ -117,6 +117,7 @@ impl Host {
         let mut seen = Perception {
             state: self.stable("")?,
             payload: json!({}),
+            fs_snapshot: None,
             entries: Vec::new(),
             processes: Vec::new(),
             monitors: Vec::new(),
@@ -128,6 +129,9 @@ impl Host {
                 let place = self.root.resolve(query.scope.as_deref().unwrap_or_default())?;
                 let listing = read::list(&self.root, &place, query.depth, &self.config.limits)?;
                 seen.entries = listing.entries;
+                if query.profile == StateProfile::ReadmeV0 {
+                    seen.fs_snapshot = Some(snapshot::digest(&self.root, &self.config.limits)?);
+                }
                 seen.payload = json!({ "scope": place.absolute, "truncated": listing.truncated });
             }
             // The state already says it all.

@@ -15,7 +15,7 @@ use bodyguard_protocol::action::{FileWrite, WriteMode};
 use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{
     ActionType, Digest, ErrorCode, Fault, FileEntry, FileKind, GitState, MonitorInfo, OutcomeStatus, Params,
-    PerceptionQuery, QueryMode, StableFields, TypedAction, WindowInfo, canonical_digest,
+    PerceptionQuery, QueryMode, StableFields, StateProfile, TypedAction, WindowInfo, canonical_digest,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -149,6 +149,7 @@ impl SimulatorBody {
         let mut seen = Perception {
             state: self.state("")?,
             payload: json!({}),
+            fs_snapshot: None,
             entries: Vec::new(),
             processes: Vec::new(),
             monitors: Vec::new(),
@@ -160,6 +161,11 @@ impl SimulatorBody {
                 let scope = query.scope.as_deref().unwrap_or_default();
                 seen.entries = self.world().entries(scope, query.depth, self.limits.hash_bytes)?;
                 seen.payload = json!({ "scope": self.world().absolute(scope)?, "truncated": false });
+                if query.profile == StateProfile::ReadmeV0 {
+                    let files = self.world().files.clone();
+                    let known = files.iter().map(|(path, bytes)| (path, "0644", Digest::of(bytes)));
+                    seen.fs_snapshot = Some(canonical_digest(&known.collect::<Vec<_>>())?);
+                }
             }
             QueryMode::Git => {}
             QueryMode::Screen => {

@@ -90,7 +90,8 @@ impl Arguments {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Fault::invalid("depth", "`depth` is a whole number from 1 to 8"));
         }
-        let profile: StateProfile = self.of("profile", "`profile` is `os011.registry.v0`")?.unwrap_or_default();
+        let profile: StateProfile =
+            self.of("profile", "`profile` is `os011.registry.v0` or `bodyos.readme.v0`")?.unwrap_or_default();
         let scope = self.text("scope")?;
         if scope.as_deref() == Some("") {
             return Err(Fault::invalid("scope", "`scope` is empty"));

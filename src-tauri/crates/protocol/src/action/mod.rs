@@ -1,5 +1,6 @@
 //! The closed set of eleven typed actions (OS-011 §3.3) and their parameters.
 
+mod check;
 mod keys;
 mod params;
 mod parse;
@@ -149,8 +150,8 @@ impl Params {
     ///
     /// # Errors
     /// Where they aren't.
-    pub(crate) fn read(kind: ActionType, value: Value) -> Result<Self, serde_json::Error> {
-        use serde_json::from_value;
+    pub(crate) fn read(kind: ActionType, value: Value) -> Result<Self, serde_path_to_error::Error<serde_json::Error>> {
+        use serde_path_to_error::deserialize as from_value;
         match kind {
             ActionType::ShellExec => from_value(value).map(Self::ShellExec),
             ActionType::FileRead => from_value(value).map(Self::FileRead),

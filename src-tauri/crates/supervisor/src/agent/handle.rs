@@ -174,12 +174,15 @@ impl AgentHandle {
     /// The state's hash (OS-011 §3.4). Has no side effects: refs stay fresh.
     ///
     /// # Errors
-    /// Whatever keeps the body from looking.
+    /// `denied_by_policy` where the profile covers what may not be seen unasked; whatever keeps the body
+    /// from looking.
     pub async fn encode_state(&self, id: &SessionId, query: PerceptionQuery) -> Result<StateReply, Fault> {
         let session = self.core.session(&self.name, id)?;
+        self.core.revive(&session).await?;
         let state = self.core.stable(&session).await?;
         let provenance = Provenance::new("encode_state", self.core.now().wall, session.agent_id());
-        Ok(StateReply { state_hash: state.fields.hash()?, state_profile: query.profile, provenance })
+        let state_hash = perceive::state_hash(&self.core, &session, query.profile, &state).await?;
+        Ok(StateReply { state_hash, state_profile: query.profile, provenance })
     }
 
     /// What an act would come to (OS-011 §8.4). Does, asks and records nothing.

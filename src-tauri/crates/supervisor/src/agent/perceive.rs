@@ -7,7 +7,7 @@ use bodyguard_policy::{Decision, Operation, Request, Resource, Verdict, ViewScop
 use bodyguard_protocol::ui::{AskState, DecisionKind, DecisionView, UiEventKind};
 use bodyguard_protocol::{
     AskId, BODY_SUBTYPE, Block, BlockKind, Digest, ErrorCode, Fault, Observation, PerceptionQuery, Provenance,
-    QueryMode, canonical_digest, escape_line, escape_text,
+    QueryMode, ReadmeFields, StateHash, StateProfile, canonical_digest, escape_line, escape_text,
 };
 use bodyguard_trace::{MoveNote, Perceived as PerceivedRecord, Record, SeenState};
 use serde_json::{Value, json};
@@ -115,6 +115,7 @@ async fn look(
     let mode = query.mode;
     let found = gather(core, session, scope, &query).await?;
     let state_hash = found.state.fields.hash()?;
+    let shown_hash = self::state_hash(core, session, query.profile, &found.state).await?;
     let seen = SeenState::from(&found.state.fields);
     let picture = match &found.image {
         Some(image) => Some(core.log.put_blob(image.bytes.clone()).await?),
@@ -140,7 +141,7 @@ async fn look(
         let payload = payload(&found, sees_screen);
         let observation = Observation {
             body_subtype: BODY_SUBTYPE.to_owned(),
-            state_hash: state_hash.clone(),
+            state_hash: shown_hash,
             state_profile: query.profile,
             observed_at: now,
             generation: look.generation,
@@ -164,6 +165,48 @@ async fn look(
     core.log.append(Record::Perceived(Box::new(record))).await?;
     core.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
     Ok(PerceiveReply { observation, image })
+}
+
+/// The state's hash in a profile. One that covers files, processes and variables needs what seeing each
+/// of them needs.
+///
+/// # Errors
+/// `denied_by_policy`, `too_large`; whatever keeps the body from looking.
+pub(super) async fn state_hash(
+    core: &Core,
+    session: &Session,
+    profile: StateProfile,
+    state: &StableState,
+) -> Result<StateHash, Fault> {
+    if profile == StateProfile::RegistryV0 {
+        return state.fields.hash();
+    }
+    let part = async |mode: QueryMode| {
+        let decision = decide(core, session, mode, None).await?;
+        let denied = || {
+            let message =
+                format!("this profile covers what mode `{}` shows, which may not be seen unasked", mode.name());
+            Fault::new(ErrorCode::DeniedByPolicy, message).at("profile")
+        };
+        let scope = decision.view_scope(&session.workspace.root).ok_or_else(denied)?;
+        let query = PerceptionQuery { mode, profile, depth: 1, ..PerceptionQuery::default() };
+        session.body().perceive(scope, query).await.inspect_err(|fault| session.note_fault(fault))
+    };
+    let files = part(QueryMode::Filesystem).await?;
+    let missing = || Fault::internal("the body took no snapshot");
+    let shell = part(QueryMode::Shell).await?;
+    let processes = part(QueryMode::Process).await?.processes;
+    let mut running: Vec<String> =
+        processes.into_iter().filter(|process| process.state != "ended").map(|process| process.command).collect();
+    running.sort_unstable();
+    let env = shell.payload.get("env").cloned().unwrap_or_default();
+    let fields = ReadmeFields {
+        cwd: state.fields.cwd.clone(),
+        env_summary: serde_json::from_value(env).map_err(|error| Fault::internal(error.to_string()))?,
+        fs_snapshot_hash: files.fs_snapshot.ok_or_else(missing)?,
+        process_list_hash: canonical_digest(&running)?,
+    };
+    fields.hash()
 }
 
 /// What one mode shows; for `full`, what every mode shows that the policy allows without asking, each
@@ -236,6 +279,7 @@ fn merged(whole: Option<Perception>, part: Perception) -> Perception {
     whole.monitors.extend(part.monitors);
     whole.windows.extend(part.windows);
     whole.image = whole.image.or(part.image);
+    whole.fs_snapshot = whole.fs_snapshot.or(part.fs_snapshot);
     whole
 }
 

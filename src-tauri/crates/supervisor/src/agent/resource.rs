@@ -106,7 +106,7 @@ pub(super) fn input_target(session: &Session, kind: ActionType, target: &str) ->
         }
         return Ok(format!("point:{x},{y}"));
     }
-    if !target.strip_prefix("window:").is_some_and(|number| number.parse::<u32>().is_ok()) {
+    if target.strip_prefix("window:").is_none_or(|number| number.parse::<u32>().is_err()) {
         return Err(Fault::invalid(field, "a target of input is a window's ref, `window:N` or `point:X,Y`"));
     }
     match seen(session, target) {

@@ -53,6 +53,12 @@ pub(super) fn warnings(admitted: &Admitted, params: &Params, review: &Review) ->
             }
         }
     }
+    if let Some(name) = steering_variable(params) {
+        warn(
+            WarningCode::Dangerous,
+            format!("It sets `{}`, which changes what programs load or run", escape_line(name)),
+        );
+    }
     if matches!(params, Params::ProcessSpawn(_)) && admitted.sandbox.level == SandboxLevel::None {
         warn(WarningCode::WeakContainment, "Nothing contains this program".into());
     }
@@ -107,6 +113,37 @@ fn mixes_scripts(text: &str) -> bool {
         .any(|word| word.chars().any(|c| c.is_ascii_alphabetic()) && word.chars().any(greek_or_cyrillic))
 }
 
+/// A variable by which the agent decides what a program loads or runs beside its words.
+fn steering_variable(params: &Params) -> Option<&str> {
+    const NAMES: [&str; 17] = [
+        "BASH_ENV",
+        "CLASSPATH",
+        "EDITOR",
+        "ENV",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "IFS",
+        "JAVA_TOOL_OPTIONS",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PAGER",
+        "PATH",
+        "PERL5LIB",
+        "PERL5OPT",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "RUBYOPT",
+    ];
+    let env = match params {
+        Params::ShellExec(shell) => &shell.env,
+        Params::ProcessSpawn(spawn) => &spawn.env,
+        _ => return None,
+    };
+    let steers =
+        |name: &&String| name.starts_with("LD_") || name.starts_with("GIT_CONFIG") || NAMES.contains(&name.as_str());
+    env.keys().find(steers).map(String::as_str)
+}
+
 /// A word that people should stumble over. A hint for reading, never a filter.
 fn dangerous_word(shell: &ShellExec) -> Option<&'static str> {
     let text = match (&shell.command, &shell.argv) {
@@ -136,6 +173,18 @@ fn dangerous_word(shell: &ShellExec) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_that_load_other_code_are_noticed() {
+        let shell = |name: &str| {
+            let params = serde_json::json!({"command": "ls", "env": {name: "x"}});
+            Params::ShellExec(serde_json::from_value(params).unwrap())
+        };
+        for name in ["LD_PRELOAD", "PATH", "BASH_ENV", "GIT_CONFIG_COUNT"] {
+            assert_eq!(steering_variable(&shell(name)), Some(name));
+        }
+        assert_eq!(steering_variable(&shell("LANG")), None);
+    }
 
     #[test]
     fn look_alike_letters_are_noticed() {
