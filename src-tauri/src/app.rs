@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bodyguard_supervisor::{Config, HumanHandle, StartError, Supervisor, SystemClock};
+use bodyguard_supervisor::{Config, HumanHandle, StartError, Supervisor, Surroundings, SystemClock};
 use tauri::webview::PageLoadEvent;
 use tauri::{AppHandle, Manager, RunEvent, WindowEvent};
 
@@ -89,6 +89,7 @@ fn start_supervisor(runtime: &tokio::runtime::Runtime, options: &AppOptions) -> 
         presence: Arc::clone(&options.guards.presence),
         clock: Arc::new(SystemClock),
         health: Arc::new(move || health::checks(&context)),
+        surroundings: Surroundings::Person,
     };
     match runtime.block_on(Supervisor::start(config)) {
         Ok(supervisor) => Ok(supervisor),

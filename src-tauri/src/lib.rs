@@ -8,6 +8,7 @@ mod app;
 mod bar;
 mod blobs;
 pub mod cli;
+pub mod conformance;
 mod desktop_bus;
 mod devices;
 mod doors;

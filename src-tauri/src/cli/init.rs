@@ -79,6 +79,7 @@ pub(super) fn run(data: &Path, arguments: Arguments) -> Result<ExitCode, Failure
         workspaces: arguments.workspace.into_iter().map(|Workspace(name, root)| (name, root, Some(body))).collect(),
         agents: arguments.agent.into_iter().map(|Agent(name, workspaces)| (name, workspaces)).collect(),
         ask_seconds: arguments.ask_seconds,
+        ..InitOptions::default()
     };
     let report = wait(async { init(options).await.map_err(failure) })?;
     if arguments.json {

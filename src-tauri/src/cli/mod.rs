@@ -1,6 +1,7 @@
 //! The command line. Text that could have been written by an agent is escaped; nothing here
 //! approves anything.
 
+mod conformance;
 mod doctor;
 mod init;
 mod mcp;
@@ -24,8 +25,9 @@ Without a command, the app starts.
 
 Exit codes:
   0  done; verify: everything holds; doctor: nothing is missing
-  1  it ran and found a problem: verify found something wrong, doctor something that doesn't work
-  2  it was called wrongly
+  1  it ran and found a problem: verify found something wrong, doctor something that doesn't work,
+     conformance a test that doesn't hold
+  2  it was called wrongly, or conformance for a backend that can't run here
   3  what was asked for is not there: no such trace, no log, no display, the app runs already
      and doesn't answer, or another process holds the data folder
 
@@ -56,6 +58,8 @@ enum Command {
     Contract,
     /// Prints the JSON Schema of what goes in or out
     Schema(published::SchemaArguments),
+    /// Runs the twelve conformance tests of OS-011 against this program, apart from your data
+    Conformance(conformance::Arguments),
     /// Makes a data folder where there is none, for tests and demos
     Init(init::Arguments),
 }
@@ -94,6 +98,7 @@ fn dispatch(command: Option<Command>, data: &Path, guards: Guards) -> Result<Exi
         Some(Command::Verify(arguments)) => verify::run(data, &arguments),
         Some(Command::Contract) => published::show_contract(),
         Some(Command::Schema(arguments)) => published::show_schema(&arguments),
+        Some(Command::Conformance(arguments)) => conformance::run(&arguments),
         Some(Command::Init(arguments)) => init::run(data, arguments),
     }
 }
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn no_command_approves() {
         let commands: Vec<_> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
-        assert_eq!(commands, ["mcp", "doctor", "trace", "verify", "contract", "schema", "init"]);
+        assert_eq!(commands, ["mcp", "doctor", "trace", "verify", "contract", "schema", "conformance", "init"]);
     }
 
     #[test]

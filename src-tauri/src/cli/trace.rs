@@ -5,8 +5,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bodyguard_protocol::TraceId;
 use bodyguard_protocol::ui::{EdgeSummary, TracePage, TraceView};
+use bodyguard_protocol::{SurpriseSignal, TraceId};
 use bodyguard_trace::{Log, LogError, LogReader};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -44,6 +44,14 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Lists the acts of a trace that came out otherwise than predicted
+    Surprises {
+        /// The trace
+        id: TraceId,
+        /// Prints CloudEvents of type org.opensentience.pulse.surprise_signal.v1 as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Writes a trace as one file that can be checked on any machine
     Export {
         /// The trace
@@ -63,6 +71,7 @@ pub(super) fn run(data: &Path, arguments: &Arguments) -> Result<ExitCode, Failur
         match &arguments.command {
             Command::List { offset, limit, json } => list(&reader, *offset, *limit, *json).await,
             Command::Show { id, json } => show(&reader, id, *json).await,
+            Command::Surprises { id, json } => surprises(&reader, id, *json).await,
             Command::Export { id, output, json } => export(&reader, id, output.as_deref(), *json).await,
         }
     })?;
@@ -144,6 +153,22 @@ fn line(edge: &EdgeSummary) -> String {
         edge.latency_ms,
         edge.summary,
     )
+}
+
+async fn surprises(reader: &LogReader, id: &TraceId, json: bool) -> Result<(), Failure> {
+    let signals = reader.surprises(id).await?;
+    if json {
+        return print_json(&signals.iter().map(SurpriseSignal::to_cloud_event).collect::<Vec<_>>());
+    }
+    if signals.is_empty() {
+        return print("everything came out as predicted\n");
+    }
+    print(&signals.iter().map(surprise_line).collect::<String>())
+}
+
+fn surprise_line(signal: &SurpriseSignal) -> String {
+    let (edge, kind, size) = (signal.edge_id, word(&signal.surprise_kind), signal.surprise_magnitude);
+    format!("{edge:>4}  {}  {:<14}  {kind}, {size:.2}\n", signal.timestamp, word(&signal.action_type))
 }
 
 async fn export(reader: &LogReader, id: &TraceId, output: Option<&Path>, json: bool) -> Result<(), Failure> {

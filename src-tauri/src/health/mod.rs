@@ -46,6 +46,21 @@ pub fn checks(context: &CheckContext) -> Vec<HealthCheck> {
     ]
 }
 
+/// Whether commands can be contained here, or why not and what to do.
+///
+/// # Errors
+/// What is missing, in one sentence.
+pub(crate) fn containment() -> Result<(), String> {
+    let check = system::sandbox();
+    match check.status {
+        CheckStatus::Ok | CheckStatus::Warning => Ok(()),
+        CheckStatus::Failed => Err(match check.advice {
+            Some(advice) => format!("{} ({advice})", check.detail),
+            None => check.detail,
+        }),
+    }
+}
+
 fn ok(name: &str, detail: impl Into<String>) -> HealthCheck {
     HealthCheck { name: name.to_owned(), status: CheckStatus::Ok, detail: detail.into(), advice: None }
 }

@@ -26,4 +26,4 @@ pub use edit::apply_edits;
 pub use lines::LineEnding;
 pub use permit::Permit;
 pub use places::{changes_what_runs_later, runs_later};
-pub use simulator::{SimulatorBody, SimulatorConfig};
+pub use simulator::{SimulatedWorld, SimulatorBody, SimulatorConfig};

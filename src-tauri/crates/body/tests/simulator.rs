@@ -2,8 +2,8 @@
 
 mod common;
 
-use bodyguard_body::{Body, BodyConfig, HostBody, SimulatorBody, SimulatorConfig};
-use bodyguard_protocol::ErrorCode;
+use bodyguard_body::{Body, BodyConfig, HostBody, SimulatedWorld, SimulatorBody, SimulatorConfig};
+use bodyguard_protocol::{ErrorCode, Fault, TypedAction};
 use common::{Lab, code, program, workspace};
 use serde_json::{Value, json};
 
@@ -117,17 +117,57 @@ async fn the_simulator_is_deterministic_and_has_nothing_to_run() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_in_one_world_see_one_head_and_the_same_files() {
+    let (folder, root) = workspace();
+    let root = root.to_str().unwrap().to_owned();
+    let config = SimulatorConfig::for_root(&root);
+    let world = SimulatedWorld::new(&config);
+    let other = SimulatorBody::in_world(config.clone(), world.clone());
+    let lab = Lab::around(SimulatorBody::in_world(config.clone(), world), folder, &root).await;
+    let head = || other.stable("").await_now().fields.git_head;
+    assert_eq!(head(), config.git.head);
+    let write = async |mode: &str, branch: &str| {
+        let content = format!("ref: refs/heads/{branch}\n");
+        let params = json!({"content": content, "mode": mode});
+        lab.act(json!({"type":"file_write","target":lab.path(".git/HEAD"),"params":params})).await.unwrap();
+    };
+    write("create", "other").await;
+    assert_eq!(head(), "unborn:other");
+    write("overwrite", "main").await;
+    assert_eq!(head(), config.git.head, "the configured branch has the configured commit");
+    let alone = SimulatorBody::new(config);
+    assert!(alone.inspect(&read_head(&root)).await_error(), "another world has other files");
+    assert!(!other.inspect(&read_head(&root)).await_error());
+}
+
+fn read_head(root: &str) -> TypedAction {
+    serde_json::from_value(json!({
+        "type": "file_read", "target": format!("{root}/.git/HEAD"), "params": {}, "preconditions": []
+    }))
+    .unwrap()
+}
+
 /// Awaits a future that is ready at once.
 trait AwaitNow<T> {
     fn await_now(self) -> T;
+    fn await_error(self) -> bool;
 }
 
 impl<T> AwaitNow<T> for bodyguard_body::BodyFuture<'_, T> {
-    fn await_now(mut self) -> T {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match self.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(answer) => answer.unwrap(),
-            std::task::Poll::Pending => panic!("the simulator never waits"),
-        }
+    fn await_now(self) -> T {
+        ready(self).unwrap()
+    }
+
+    fn await_error(self) -> bool {
+        ready(self).is_err()
+    }
+}
+
+fn ready<T>(mut future: bodyguard_body::BodyFuture<'_, T>) -> Result<T, Fault> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(answer) => answer,
+        std::task::Poll::Pending => panic!("the simulator never waits"),
     }
 }

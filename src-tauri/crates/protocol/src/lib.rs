@@ -21,6 +21,7 @@ mod reference;
 mod replay;
 mod state;
 mod strict_json;
+mod surprise;
 mod trace;
 pub mod ui;
 
@@ -40,6 +41,10 @@ pub use reference::{Ref, RefKind};
 pub use replay::{Difference, ForeseenEdge, ReplayOf, ReplayResult, ReplayStatus};
 pub use state::{ReadmeFields, StableFields, StateHash, StateProfile};
 pub use strict_json::parse_strict;
+pub use surprise::{
+    Actual, Forecast, PULSE_VERSION, SURPRISE_EVENT, Surprise, SurpriseKind, SurpriseSignal, SurpriseToken,
+    SurpriseVersion, surprise, surprise_metric,
+};
 pub use trace::{InteractionTrace, TraceEdge, TraceEnvironment, TraceOutcome};
 
 /// The capability this body provides.

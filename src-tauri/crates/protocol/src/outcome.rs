@@ -89,11 +89,13 @@ pub struct Prediction {
     pub outcome_status: OutcomeStatus,
     /// The state now; absent where nothing was looked at because the policy comes first.
     pub state_before: Option<StateHash>,
-    /// The state afterwards; absent where it can't be told, as for a command.
+    /// The state afterwards; absent where it can't be told, as for a new command or a click.
     pub state_after: Option<StateHash>,
-    /// Milliseconds that acts of this type took before, the median; absent without any.
+    /// Milliseconds that acts of this type, or the very same command, took before, the median; absent
+    /// without any.
     pub latency_ms: Option<u64>,
-    /// What would be observed, as far as it can be told; exact for files.
+    /// What would be observed, as far as it can be told: exact for files; for a command, how the very
+    /// same one ended last in this workspace.
     pub predicted_outcome: Option<Value>,
     /// Why it would not be done.
     pub error: Option<OutcomeError>,

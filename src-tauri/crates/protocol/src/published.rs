@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use crate::{
     ActionOutcome, ActionType, AffordanceSet, Block, CAPABILITY, InteractionTrace, OS011_VERSION, Observation,
-    OutcomeError, PROVIDER, PerceptionQuery, Prediction, ReplayResult, TypedAction,
+    OutcomeError, PROVIDER, PULSE_VERSION, PerceptionQuery, Prediction, ReplayResult, SURPRISE_EVENT, SurpriseSignal,
+    TypedAction, surprise_metric,
 };
 
 /// A type of which there is a schema, by its name on the command line.
 pub type Schema = (&'static str, fn() -> Value);
 
 /// Every published schema.
-pub const SCHEMAS: [Schema; 10] = [
+pub const SCHEMAS: [Schema; 11] = [
     ("action_outcome", schema::<ActionOutcome>),
     ("affordance_set", schema::<AffordanceSet>),
     ("authorization", schema::<Block>),
@@ -24,11 +25,17 @@ pub const SCHEMAS: [Schema; 10] = [
     ("perception_query", schema::<PerceptionQuery>),
     ("prediction", schema::<Prediction>),
     ("replay_result", schema::<ReplayResult>),
+    ("surprise_signal", emitted::<SurpriseSignal>),
     ("typed_action", schema::<TypedAction>),
 ];
 
 fn schema<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// The schema of what only ever goes out: every key is there, also where its value is null.
+fn emitted<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
 }
 
 /// The capability contract of `&body.os` as this provider keeps it.
@@ -72,6 +79,9 @@ pub fn contract() -> Value {
             },
             "state_profile_default": "os011.registry.v0",
             "authorization_required": "every destructive action, each time, also at replay",
+            "pulse_protocol_version": PULSE_VERSION,
+            "surprise_event_type": SURPRISE_EVENT,
+            "surprise_metric": surprise_metric(),
             "sensitive": true,
             "provenance_required": true
         }
@@ -149,6 +159,21 @@ mod tests {
                 assert_eq!(ours["operations"][name][key], operation[key], "{name}.{key}");
             }
         }
+    }
+
+    #[test]
+    fn r54_r57_the_contract_declares_the_metric_of_surprise() {
+        let metadata = &contract()["metadata"];
+        assert_eq!(metadata["surprise_metric"]["range"], json!([0, 1]));
+        assert_eq!(metadata["pulse_protocol_version"], "0.1.1");
+    }
+
+    #[test]
+    fn r53_the_schema_of_a_signal_demands_the_twelve_keys_and_no_other() {
+        let schema = emitted::<SurpriseSignal>();
+        assert_eq!(schema["required"].as_array().map(Vec::len), Some(12));
+        assert_eq!(schema["properties"].as_object().map(serde_json::Map::len), Some(12));
+        assert_eq!(schema["additionalProperties"], false);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ts_rs::TS;
 
-use crate::{Authorization, OutcomeStatus, Provenance, StateHash, Timestamp, TraceId, TypedAction};
+use crate::{Authorization, OutcomeStatus, Provenance, StateHash, SurpriseSignal, Timestamp, TraceId, TypedAction};
 
 /// How a trace ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
@@ -75,6 +75,9 @@ pub struct TraceEdge {
     pub observed_outcome: Option<Value>,
     /// The block, for destructive actions.
     pub authorization: Option<Authorization>,
+    /// In what it came out otherwise than predicted (OS-011 §8.2); absent where it didn't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surprise: Option<SurpriseSignal>,
     /// Who acted.
     pub provenance: Provenance,
 }

@@ -2,29 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bodyguard_body::{Body, BodyConfig, HostBody, SimulatorBody, SimulatorConfig};
+use bodyguard_body::{Body, BodyConfig, HostBody, SimulatedWorld, SimulatorBody, SimulatorConfig};
 use bodyguard_protocol::Fault;
 use bodyguard_trace::{WorkspaceBody, WorkspaceRow};
 
-use crate::Config;
+use crate::{Config, Surroundings};
 
 /// Starts bodies.
 pub(crate) struct Bodies {
     program: PathBuf,
+    surroundings: Surroundings,
+    /// By root: like a folder of this machine, a simulated one is the same for every session.
+    worlds: Mutex<BTreeMap<String, SimulatedWorld>>,
 }
 
 impl Bodies {
     pub(crate) fn new(config: &Config) -> Self {
-        Self { program: config.body_program.clone() }
+        Self { program: config.body_program.clone(), surroundings: config.surroundings, worlds: Mutex::default() }
     }
 
     /// Whether the body of a workspace has a display to look at.
     pub(crate) fn has_screen(&self, workspace: &WorkspaceRow) -> bool {
         match workspace.body {
             WorkspaceBody::Simulator | WorkspaceBody::Private => true,
-            WorkspaceBody::Host => std::env::var_os("DISPLAY").is_some(),
+            WorkspaceBody::Host => self.variable("DISPLAY").is_some(),
         }
     }
 
@@ -33,10 +36,10 @@ impl Bodies {
     /// # Errors
     /// Where the body host can't be started.
     pub(crate) async fn start(&self, workspace: &WorkspaceRow) -> Result<Arc<dyn Body>, Fault> {
-        let config = body_config(workspace);
         match workspace.body {
-            WorkspaceBody::Simulator => Ok(Arc::new(SimulatorBody::new(SimulatorConfig::for_root(&workspace.root)))),
+            WorkspaceBody::Simulator => Ok(Arc::new(self.simulate(&workspace.root))),
             WorkspaceBody::Host | WorkspaceBody::Private => {
+                let config = self.body_config(workspace);
                 let program = self.program.clone();
                 let started = tokio::task::spawn_blocking(move || HostBody::spawn(&program, config)).await;
                 let body = started.map_err(|error| Fault::internal(error.to_string()))??;
@@ -46,25 +49,41 @@ impl Bodies {
     }
 }
 
-fn body_config(workspace: &WorkspaceRow) -> BodyConfig {
-    let variable = |name: &str| std::env::var(name).ok();
-    let env_allow: BTreeMap<String, String> =
-        workspace.env_allow.iter().filter_map(|name| Some((name.clone(), variable(name)?))).collect();
-    if workspace.body == WorkspaceBody::Private {
-        return BodyConfig {
-            private_desktop: true,
+impl Bodies {
+    fn simulate(&self, root: &str) -> SimulatorBody {
+        let config = SimulatorConfig::for_root(root);
+        let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
+        let world = worlds.entry(config.root.clone()).or_insert_with(|| SimulatedWorld::new(&config)).clone();
+        SimulatorBody::in_world(config, world)
+    }
+
+    /// A variable of the person's session; apart from it there is none.
+    fn variable(&self, name: &str) -> Option<String> {
+        match self.surroundings {
+            Surroundings::Person => std::env::var(name).ok(),
+            Surroundings::Apart => None,
+        }
+    }
+
+    fn body_config(&self, workspace: &WorkspaceRow) -> BodyConfig {
+        let env_allow: BTreeMap<String, String> =
+            workspace.env_allow.iter().filter_map(|name| Some((name.clone(), self.variable(name)?))).collect();
+        if workspace.body == WorkspaceBody::Private {
+            return BodyConfig {
+                private_desktop: true,
+                key_processes: workspace.key_processes.clone(),
+                env_allow,
+                ..BodyConfig::for_root(&workspace.root)
+            };
+        }
+        BodyConfig {
+            display: self.variable("DISPLAY"),
+            xauthority: self.variable("XAUTHORITY"),
+            at_spi_bus: self.variable("AT_SPI_BUS_ADDRESS"),
             key_processes: workspace.key_processes.clone(),
             env_allow,
+            hidden_pids: vec![std::process::id()],
             ..BodyConfig::for_root(&workspace.root)
-        };
-    }
-    BodyConfig {
-        display: variable("DISPLAY"),
-        xauthority: variable("XAUTHORITY"),
-        at_spi_bus: variable("AT_SPI_BUS_ADDRESS"),
-        key_processes: workspace.key_processes.clone(),
-        env_allow,
-        hidden_pids: vec![std::process::id()],
-        ..BodyConfig::for_root(&workspace.root)
+        }
     }
 }

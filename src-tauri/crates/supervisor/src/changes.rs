@@ -188,7 +188,7 @@ pub(crate) async fn apply(
             let dir = &core.config.data_dir;
             let row = new_workspace(name.clone(), Path::new(root), body_of(*desktop), dir)?;
             core.policies
-                .create(name)
+                .create(name, None)
                 .map_err(|e| Fault::new(ErrorCode::StorageFailure, format!("the policy can't be written: {e}")))?;
             set(SettingChange::Workspace(row)).await?;
         }

@@ -27,6 +27,18 @@ pub struct Config {
     pub clock: Arc<dyn Clock>,
     /// The machine's health.
     pub health: HealthProbe,
+    /// Whose things it uses.
+    pub surroundings: Surroundings,
+}
+
+/// Whose signing key, display and variables a supervisor uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surroundings {
+    /// The person's.
+    Person,
+    /// Nobody's: a new key that is only kept in memory, no display, no variables. A data folder that
+    /// has a key already can't be signed for this way.
+    Apart,
 }
 
 /// Why a supervisor didn't start.

@@ -87,7 +87,7 @@ impl Supervisor {
             boot_id: log.boot_id().to_owned(),
         };
         log.append(Record::Started(started)).await.map_err(failed)?;
-        let keys = Keys::load(&log, config.clock.now().wall).await;
+        let keys = Keys::load(&log, config.surroundings, config.clock.now().wall).await;
         if let Some(signer) = keys.signer() {
             log.set_signer(signer);
         }

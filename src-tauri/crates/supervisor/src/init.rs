@@ -3,6 +3,7 @@
 //! Only a folder that isn't there yet or is empty can be set up this way: there is nothing whose
 //! rights could be widened. Later changes need the person's presence, in the window.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bodyguard_policy::Policy;
 use bodyguard_protocol::{AgentName, Clock as _, Digest, Fault, WorkspaceName};
-use bodyguard_trace::{AgentRow, ChangeNote, Log, LogError, SettingChange, WorkspaceBody, WorkspaceRow};
+use bodyguard_trace::{
+    AgentRow, ChangeNote, Log, LogError, PolicyLoaded, Record, SettingChange, WorkspaceBody, WorkspaceRow,
+};
 use serde::Serialize;
 
 use crate::SystemClock;
@@ -34,6 +38,8 @@ pub struct InitOptions {
     pub agents: Vec<(AgentName, Vec<WorkspaceName>)>,
     /// Seconds until an ask lapses.
     pub ask_seconds: Option<u32>,
+    /// Policies other than the template. There are no rights yet that they could widen.
+    pub policies: BTreeMap<WorkspaceName, String>,
 }
 
 /// Where things are.
@@ -112,12 +118,20 @@ pub async fn init(options: InitOptions) -> Result<InitReport, InitError> {
     let rows = workspace_rows(&options)?;
     let all: Vec<WorkspaceName> = rows.iter().map(|row| row.name.clone()).collect();
     check_names(&options, &all)?;
+    for text in options.policies.values() {
+        Policy::parse("the policy", text).map_err(Fault::from)?;
+    }
     let log = Log::open(dir, Arc::new(SystemClock))?;
     let note = || ChangeNote::by("init");
     let policies = Policies::new(dir);
     for row in &rows {
-        policies.create(&row.name).map_err(|e| InitError::Io(policies.file(&row.name), e))?;
+        let text = options.policies.get(&row.name);
+        policies.create(&row.name, text).map_err(|e| InitError::Io(policies.file(&row.name), e))?;
         log.change(SettingChange::Workspace(row.clone()), note()).await?;
+        if let Some(text) = text {
+            let (workspace, digest) = (row.name.clone(), Digest::of(text.as_bytes()));
+            log.append(Record::PolicyLoaded(PolicyLoaded { workspace, digest, text: text.clone() })).await?;
+        }
     }
     for (name, chosen) in &options.agents {
         let workspaces = if chosen.is_empty() { all.clone() } else { chosen.clone() };
@@ -136,6 +150,9 @@ fn check_names(options: &InitOptions, all: &[WorkspaceName]) -> Result<(), Fault
     let twice = all.iter().enumerate().find(|(index, name)| all.iter().take(*index).any(|before| before == *name));
     if let Some((_, name)) = twice {
         return Err(Fault::invalid("workspace", format!("`{name}` is named twice")));
+    }
+    if let Some(name) = options.policies.keys().find(|name| !all.contains(name)) {
+        return Err(Fault::invalid("policy", format!("it is for the workspace `{name}`, which isn't there")));
     }
     for (name, chosen) in &options.agents {
         if let Some(unknown) = chosen.iter().find(|workspace| !all.contains(workspace)) {

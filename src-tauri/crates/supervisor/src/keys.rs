@@ -7,11 +7,14 @@ use bodyguard_protocol::ui::{CheckStatus, HealthCheck};
 use bodyguard_protocol::{ErrorCode, Fault, Timestamp};
 use bodyguard_trace::{ChangeNote, KeyRow, Log, Record, SettingChange};
 
+use crate::Surroundings;
+
 #[cfg(not(test))]
 const SERVICE: &str = "org.bodyguard.signing-key";
 /// A locked keyring may show a prompt of its own; nobody is waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
 const KEPT_IN: &str = "the operating system's keyring";
+const KEPT_APART: &str = "memory, as long as the process runs";
 
 /// The signing key, if it can be reached, and the list of keys that are believed.
 pub(crate) struct Keys {
@@ -23,9 +26,12 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Fetches the key of this log, or makes one where the log never had any.
-    pub(crate) async fn load(log: &Log, now: Timestamp) -> Self {
+    pub(crate) async fn load(log: &Log, surroundings: Surroundings, now: Timestamp) -> Self {
         let person = whoami();
-        let loaded = load(log, now).await;
+        let loaded = match surroundings {
+            Surroundings::Person => load(log, now).await,
+            Surroundings::Apart => make_apart(log, now).await,
+        };
         let list = log.reader().key_list().await.unwrap_or_else(|error| {
             tracing::error!(%error, "the list of keys can't be read, so no block is believed");
             KeyList::default()
@@ -91,18 +97,35 @@ async fn load(log: &Log, now: Timestamp) -> Result<Signer, String> {
         Some(row) if row.key_id == signer.key_id() => Ok(signer),
         Some(row) => Err(format!("the keyring holds another key than {}, which this log was signed with", row.key_id)),
         None => {
-            let row = KeyRow {
-                key_id: signer.key_id(),
-                public_key: signer.public_key_hex(),
-                kept_in: KEPT_IN.to_owned(),
-                created_at: now,
-                current: true,
-            };
-            let note = ChangeNote::by("bodyguard");
-            log.change(SettingChange::Key(row), note).await.map_err(|e| e.to_string())?;
+            list(log, &signer, KEPT_IN, now).await?;
             Ok(signer)
         }
     }
+}
+
+/// A new key for a log that never had one; it is gone when the process is.
+async fn make_apart(log: &Log, now: Timestamp) -> Result<Signer, String> {
+    if !log.reader().keys().await.map_err(|e| e.to_string())?.is_empty() {
+        return Err("this log has a key of its own, and none is made beside it".to_owned());
+    }
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|e| e.to_string())?;
+    let signer = Signer::from_seed(seed);
+    list(log, &signer, KEPT_APART, now).await?;
+    Ok(signer)
+}
+
+/// Puts a new key on the log's list.
+async fn list(log: &Log, signer: &Signer, kept_in: &str, now: Timestamp) -> Result<(), String> {
+    let row = KeyRow {
+        key_id: signer.key_id(),
+        public_key: signer.public_key_hex(),
+        kept_in: kept_in.to_owned(),
+        created_at: now,
+        current: true,
+    };
+    log.change(SettingChange::Key(row), ChangeNote::by("bodyguard")).await.map_err(|e| e.to_string())?;
+    Ok(())
 }
 
 /// The log's own name, which its first leaf says.
@@ -159,4 +182,27 @@ fn whoami() -> String {
         })
     });
     from_passwd.unwrap_or_else(|| format!("uid {uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bodyguard_protocol::Clock as _;
+
+    use super::*;
+    use crate::SystemClock;
+
+    #[tokio::test]
+    async fn a_key_apart_is_new_and_never_signs_for_a_log_that_has_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::open(dir.path(), Arc::new(SystemClock)).unwrap();
+        let now = SystemClock.now().wall;
+        let keys = Keys::load(&log, Surroundings::Apart, now).await;
+        let id = keys.signer().unwrap().key_id();
+        assert!(keys.list().ids().eq([id.as_str()]));
+        let again = Keys::load(&log, Surroundings::Apart, now).await;
+        assert!(again.signer().is_none() && again.require_signer().is_err());
+        assert!(again.list().ids().eq([id.as_str()]), "no key was added");
+    }
 }

@@ -25,7 +25,7 @@ pub use agent::{
     ReplayCall, SessionInfo, StateReply, Waiting,
 };
 pub use clock::SystemClock;
-pub use config::{Config, HealthProbe, PresenceFactory, StartError};
+pub use config::{Config, HealthProbe, PresenceFactory, StartError, Surroundings};
 pub use core::Supervisor;
 pub use human::{BarContent, Counts, DeviceSeen, HumanHandle};
 pub use init::{InitError, InitOptions, InitReport, agent_socket, http_url_file, init, runtime_dir, token_file};

@@ -42,14 +42,14 @@ impl Policies {
         self.folder.join(format!("{workspace}.cedar"))
     }
 
-    /// Writes the template for a new workspace, unless a file is there already.
-    pub(crate) fn create(&self, workspace: &WorkspaceName) -> std::io::Result<()> {
+    /// Writes the first text for a new workspace, by default the template, unless a file is there already.
+    pub(crate) fn create(&self, workspace: &WorkspaceName, text: Option<&String>) -> std::io::Result<()> {
         use std::io::Write as _;
         use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.file(workspace)) {
             Ok(mut file) => {
-                file.write_all(template::CAREFUL.as_bytes())?;
+                file.write_all(text.map_or(template::CAREFUL, String::as_str).as_bytes())?;
                 file.sync_all()
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),

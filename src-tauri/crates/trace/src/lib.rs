@@ -29,7 +29,8 @@ pub use export::{
 pub use log::{IntentCommitted, IntentRef, InterruptedEdge, Log, Options, Recovery};
 pub use merkle::{Frontier, Hash, Tree, leaf_hash, verify_consistency, verify_inclusion};
 pub use read::{
-    Counts, LogReader, RecordedAct, RecordedEdge, RecordedEnd, RecordedTrace, StoredAsk, StoredLeaf, StoredSession,
+    Counts, EarlierRun, LogReader, RecordedAct, RecordedEdge, RecordedEnd, RecordedTrace, StoredAsk, StoredLeaf,
+    StoredSession,
 };
 pub use records::*;
 pub use settings::{AgentRow, ChangeNote, DeviceRow, KeyRow, SettingChange, WorkspaceBody, WorkspaceRow};

@@ -8,7 +8,7 @@ mod shell;
 mod world;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bodyguard_policy::ViewScope;
 use bodyguard_protocol::action::{FileWrite, WriteMode};
@@ -71,33 +71,49 @@ impl SimulatorConfig {
     }
 }
 
-/// A body without a world.
+/// Files and a screen that several bodies can act on, as several sessions do on one folder.
+#[derive(Debug, Clone)]
+pub struct SimulatedWorld(Arc<Mutex<World>>);
+
+impl SimulatedWorld {
+    /// A new one.
+    pub fn new(config: &SimulatorConfig) -> Self {
+        Self(Arc::new(Mutex::new(World {
+            root: config.root.clone(),
+            files: config.files.clone(),
+            dirty: config.git.dirty,
+            typed: Typed::default(),
+        })))
+    }
+}
+
+/// A body without a world outside of this process.
 #[derive(Debug)]
 pub struct SimulatorBody {
     config: SimulatorConfig,
     sandbox: SandboxInfo,
     limits: Limits,
-    world: Mutex<World>,
+    world: SimulatedWorld,
     programs: Mutex<Programs>,
 }
 
 impl SimulatorBody {
-    /// A body over the files of a configuration.
+    /// A body over the files of a configuration, alone with them.
     pub fn new(config: SimulatorConfig) -> Self {
+        let world = SimulatedWorld::new(&config);
+        Self::in_world(config, world)
+    }
+
+    /// A body beside others in a world of the same configuration.
+    pub fn in_world(config: SimulatorConfig, world: SimulatedWorld) -> Self {
         let facts = vec![("containment".to_owned(), "simulated: nothing real runs".to_owned())];
         let level = SandboxLevel::Simulated;
         // Text without numbers is always representable; an empty digest would still name no other containment.
         let digest = canonical_digest(&(level, &facts)).unwrap_or_else(|_| Digest::of(b""));
-        let world = World {
-            root: config.root.clone(),
-            files: config.files.clone(),
-            dirty: config.git.dirty,
-            typed: Typed::default(),
-        };
         Self {
             sandbox: SandboxInfo { level, digest, facts },
             limits: Limits::default(),
-            world: Mutex::new(world),
+            world,
             programs: Mutex::default(),
             config,
         }
@@ -105,7 +121,7 @@ impl SimulatorBody {
 
     fn world(&self) -> MutexGuard<'_, World> {
         // A file is replaced whole, so the map is never half changed.
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        self.world.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn programs(&self) -> MutexGuard<'_, Programs> {
@@ -115,17 +131,17 @@ impl SimulatorBody {
     fn state(&self, cwd: &str) -> Result<StableState, Fault> {
         let world = self.world();
         let cwd = world.folder(cwd)?;
+        let git = GitState { dirty: world.dirty, ..world.head(&self.config.git) };
         let mut names = self.config.key_processes.clone();
         names.sort();
         names.dedup();
         let fields = StableFields {
             cwd: format!("workspace:/{cwd}"),
             focused_window_title: self.config.focused_title.clone(),
-            git_head: self.config.git.head.clone(),
+            git_head: git.head.clone(),
             key_process_names: names,
             env_fingerprint: fingerprint(&self.config.env_allow)?,
         };
-        let git = GitState { dirty: world.dirty, ..self.config.git.clone() };
         Ok(StableState { fields, focused_app: self.config.focused_app.clone(), git })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bodyguard_protocol::action::ScreenCapture;
-use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, MonitorInfo, escape_line};
+use bodyguard_protocol::{Digest, ErrorCode, Fault, FileEntry, FileKind, GitState, MonitorInfo, escape_line};
 use serde_json::{Value, json};
 
 use super::entry;
@@ -50,7 +50,8 @@ impl World {
     }
 
     fn is_folder(&self, relative: &str) -> bool {
-        relative.is_empty() || self.files.keys().any(|path| below(path, relative).is_some())
+        let repository = self.dirty.is_some() && relative == ".git";
+        relative.is_empty() || repository || self.files.keys().any(|path| below(path, relative).is_some())
     }
 
     /// A folder, relative to the root.
@@ -68,6 +69,21 @@ impl World {
         let relative = self.relative(target)?;
         let there = self.files.contains_key(&relative) || self.is_folder(&relative);
         if there { Ok(self.join(&relative)) } else { Err(missing(target)) }
+    }
+
+    /// The repository's head: as it was configured, until `.git/HEAD` is written and says otherwise.
+    pub(super) fn head(&self, configured: &GitState) -> GitState {
+        let text = |path: &str| Some(std::str::from_utf8(self.files.get(path)?).ok()?.trim().to_owned());
+        let Some(head) = text(".git/HEAD") else { return configured.clone() };
+        let Some(branch) = head.strip_prefix("ref: refs/heads/").map(str::to_owned) else {
+            return GitState { head: format!("sha1:{head}"), branch: None, dirty: None };
+        };
+        if configured.branch.as_ref() == Some(&branch) {
+            return configured.clone();
+        }
+        let commit = text(&format!(".git/refs/heads/{branch}"));
+        let head = commit.map_or_else(|| format!("unborn:{branch}"), |commit| format!("sha1:{commit}"));
+        GitState { head, branch: Some(branch), dirty: None }
     }
 
     fn join(&self, relative: &str) -> String {

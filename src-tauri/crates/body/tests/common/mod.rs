@@ -234,6 +234,7 @@ impl<B: Body> Lab<B> {
             observed: None,
             error: None,
             picture: None,
+            surprise: None,
         };
         // The log wants each intent ended before the next; what the act does isn't its subject here.
         self.log.record_outcome(committed.reference(), outcome).await.unwrap();

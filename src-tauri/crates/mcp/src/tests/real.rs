@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bodyguard_policy::EnrolledDevices;
-use bodyguard_supervisor::{Config, InitOptions, Supervisor, SystemClock, agent_socket, init, token_file};
+use bodyguard_supervisor::{
+    Config, InitOptions, Supervisor, Surroundings, SystemClock, agent_socket, init, token_file,
+};
 use bodyguard_trace::WorkspaceBody;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,7 +30,7 @@ impl Real {
         let agent = "alice".parse().unwrap();
         let workspaces = vec![("w".parse().unwrap(), PathBuf::from("/ws"), Some(WorkspaceBody::Simulator))];
         let agents = vec![("alice".parse().unwrap(), Vec::new())];
-        init(InitOptions { data_dir: data_dir.clone(), workspaces, agents, ask_seconds: None }).await.unwrap();
+        init(InitOptions { data_dir: data_dir.clone(), workspaces, agents, ..InitOptions::default() }).await.unwrap();
         let token = std::fs::read_to_string(token_file(&data_dir, &agent)).unwrap();
         let config = Config {
             data_dir: data_dir.clone(),
@@ -36,6 +38,7 @@ impl Real {
             presence: Arc::new(|names| Arc::new(EnrolledDevices::new(names))),
             clock: Arc::new(SystemClock),
             health: Arc::new(Vec::new),
+            surroundings: Surroundings::Apart,
         };
         let supervisor = Supervisor::start(config).await.unwrap();
         let socket = agent_socket(&data_dir);

@@ -112,8 +112,8 @@ person's reason), `denied_by_policy`, `expired` (nobody decided), `stale_ref` or
 `not_afforded`, `state_changed` (what was approved is no longer there).";
 
 const DRY_RUN_TEXT: &str = "Predicts what an action would come to, without doing, asking or recording anything: whether \
-it would run, be asked or be refused (and why), the state after it, what would be observed (exact for files, unknown for \
-commands), and how long such acts took before. The same as body_os_act with `dry_run: true`.";
+it would run, be asked or be refused (and why), the state after it, what would be observed (exact for files; for \
+commands, how the very same one ended last), and how long such acts took before. The same as body_os_act with `dry_run: true`.";
 
 const REPLAY_TEXT: &str = "Carries out a recorded trace of yours again, edge by edge, in the same workspace. Every change is \
 authorised anew; what was permitted when it was recorded doesn't count. It stops at the first difference and never goes \

@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use bodyguard_policy::Verdict;
 use bodyguard_protocol::action::ActRequest;
-use bodyguard_protocol::{ActionType, Fault, Foreseen, OutcomeError, OutcomeStatus, Prediction, Provenance, StateHash};
+use bodyguard_protocol::{Fault, Foreseen, OutcomeError, Prediction, Provenance, StateHash};
 use serde_json::Value;
 
 use super::admission::{Admitted, NotAdmitted, admit};
 use super::ended::status_of;
+use super::forward::Outlook;
 use crate::core::Core;
 use crate::session::Session;
-
-/// Acts of the past that a latency is told from.
-const EXAMPLES: u32 = 31;
 
 pub(super) async fn predict(core: &Arc<Core>, session: &Arc<Session>, action: &Value) -> Result<Prediction, Fault> {
     core.refuse_if_stopped()?;
@@ -22,9 +20,8 @@ pub(super) async fn predict(core: &Arc<Core>, session: &Arc<Session>, action: &V
     if request.authorization_token.is_some() {
         return Err(Fault::invalid("action.authorization", "a prediction needs no authorization and uses none up"));
     }
-    let kind = request.action.kind;
     let prediction = match admit(core, session, &request.action).await {
-        Ok(admitted) => foreseen(core, session, kind, admitted).await?,
+        Ok(admitted) => foreseen(core, session, admitted).await,
         Err(NotAdmitted::Denied { fault, policy_id }) => refused(core, session, fault, Some(policy_id), None),
         Err(NotAdmitted::Environment { fault, state }) => refused(core, session, fault, None, Some(state)),
         Err(NotAdmitted::Rejected(fault)) => return Err(fault),
@@ -32,33 +29,28 @@ pub(super) async fn predict(core: &Arc<Core>, session: &Arc<Session>, action: &V
     Ok(prediction)
 }
 
-async fn foreseen(core: &Core, session: &Session, kind: ActionType, admitted: Admitted) -> Result<Prediction, Fault> {
+async fn foreseen(core: &Core, session: &Session, admitted: Admitted) -> Prediction {
     let decision = match admitted.decision.verdict() {
         Verdict::Allow { .. } => Foreseen::Allowed,
         Verdict::Ask { .. } => Foreseen::Asked,
         Verdict::Deny { .. } => Foreseen::Refused,
     };
-    let latency_ms = core.log.reader().typical_latency(kind, EXAMPLES).await?;
-    let prediction = admitted.inspection.prediction.clone();
-    Ok(Prediction {
+    let outlook = Outlook::of(core, session, &admitted, &admitted.state_before).await;
+    let prediction = match admitted.inspection.prediction.clone() {
+        Value::Null if !outlook.observed.is_empty() => Value::Object(outlook.observed.clone()),
+        told => told,
+    };
+    Prediction {
         decision,
         policy_id: Some(admitted.decision.policy_id()),
-        outcome_status: OutcomeStatus::Success,
-        state_after: state_after(kind, &admitted),
+        outcome_status: outlook.status,
+        state_after: outlook.state_after(&admitted.state_before),
         state_before: Some(admitted.state_before),
-        latency_ms,
+        latency_ms: outlook.latency_ms,
         predicted_outcome: Some(prediction).filter(|value| !value.is_null()),
         error: None,
         provenance: Provenance::new("dry_run", core.now().wall, session.agent_id()),
-    })
-}
-
-/// The stable fields don't cover the content of files, so only what reaches a repository's own files
-/// or runs a program can change them.
-fn state_after(kind: ActionType, admitted: &Admitted) -> Option<StateHash> {
-    let in_repository = admitted.action().target.split('/').any(|part| part == ".git");
-    let runs = matches!(kind, ActionType::ShellExec | ActionType::ProcessSpawn | ActionType::ProcessSignal);
-    (!runs && !in_repository).then(|| admitted.state_before.clone())
+    }
 }
 
 fn refused(

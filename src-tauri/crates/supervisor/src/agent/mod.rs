@@ -4,6 +4,7 @@ mod admission;
 mod affordances;
 mod dry_run;
 mod ended;
+mod forward;
 mod handle;
 mod perceive;
 mod pipeline;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
 use super::ended::{Ended, status_of};
+use super::forward::{Outlook, What};
 use super::{ActCall, ActReply, Refusal, Waiting, review};
 use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
@@ -393,6 +394,9 @@ async fn dispatch(
         ask::note_move(core, ask, AskState::Executing, None);
     }
     core.edge_changed(session, edge_id).await;
+    let before = core.stable(session).await.ok().map(|state| state.fields);
+    let now = before.as_ref().and_then(|fields| fields.hash().ok());
+    let outlook = Outlook::of(core, session, &admitted, now.as_ref().unwrap_or(&admitted.state_before)).await;
     let action = admitted.action().clone();
     let destructive = action.kind.is_destructive();
     let permit = Permit::mint(authorized, committed)?;
@@ -407,7 +411,17 @@ async fn dispatch(
     if destructive {
         session.look().mutated();
     }
-    let state_after = core.stable(session).await.ok().and_then(|state| state.fields.hash().ok());
+    let after = core.stable(session).await.ok().map(|state| state.fields);
+    let state_after = after.as_ref().and_then(|fields| fields.hash().ok());
+    let surprise = outlook.signal(What {
+        before: before.as_ref(),
+        after: after.as_ref(),
+        ended: &ended,
+        trace_id: &session.trace_id,
+        edge_id,
+        kind: admitted.action().kind,
+        now: core.now().wall,
+    });
     let picture = match &ended.image {
         Some(image) => Some(core.log.put_blob(image.bytes.clone()).await?),
         None => None,
@@ -419,6 +433,7 @@ async fn dispatch(
         observed: ended.observed.clone(),
         error: ended.error.clone(),
         picture: picture.clone(),
+        surprise,
     };
     core.log.record_outcome(edge, record).await?;
     if ask.asked {

@@ -92,6 +92,7 @@ fn refused_edge(at: Timestamp, refused: &Refused, edge: &RefusedEdge) -> Option<
         outcome_status: edge.status,
         observed_outcome: Some(json!({ "error": { "code": refused.code, "message": refused.reason } })),
         authorization: None,
+        surprise: None,
         provenance: Provenance::new("act", at, refused.agent_id.clone()),
     })
 }
@@ -108,6 +109,7 @@ fn edge(at: Timestamp, intent: &Intent, outcome: Option<&Outcome>) -> Option<Tra
         outcome_status: outcome.map_or(OutcomeStatus::Failure, |outcome| outcome.status),
         observed_outcome: outcome.and_then(|outcome| outcome.observed.clone()),
         authorization: intent.authorization.clone(),
+        surprise: outcome.and_then(|outcome| outcome.surprise.clone()),
         provenance: Provenance::new("act", at, intent.agent_id.clone()),
     })
 }

@@ -1,6 +1,7 @@
 //! Intents and outcomes: before anything runs, and after it.
 
 use bodyguard_protocol::{Digest, SessionId, TraceId};
+use serde_json::Value;
 
 use super::Log;
 use crate::LogError;
@@ -148,6 +149,10 @@ impl Log {
         outcome.observed = outcome.observed.map(|observed| self.redactor().value(observed));
         if let Some(error) = &mut outcome.error {
             error.message = self.redactor().text(&error.message);
+        }
+        if let Some(surprise) = &mut outcome.surprise {
+            let evidence = self.redactor().value(Value::Object(std::mem::take(&mut surprise.evidence)));
+            surprise.evidence = evidence.as_object().cloned().unwrap_or_default();
         }
         self.run(move |batch| {
             if intent.destructive {

@@ -1,6 +1,7 @@
 //! The reading side: a few connections that can't write, each used on a blocking thread.
 
 mod asks;
+mod earlier;
 mod edges;
 mod leaves;
 mod replay;
@@ -15,6 +16,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 pub use asks::StoredAsk;
+pub use earlier::EarlierRun;
 pub use leaves::StoredLeaf;
 pub(crate) use leaves::{block_of, parse, read_leaf};
 pub use replay::{RecordedAct, RecordedEdge, RecordedEnd, RecordedTrace};

@@ -1,7 +1,8 @@
 //! Records of acts.
 
 use bodyguard_protocol::{
-    ActionType, AskId, Block, Digest, OutcomeError, OutcomeStatus, SessionId, StateHash, TraceId, TypedAction,
+    ActionType, AskId, Block, Digest, OutcomeError, OutcomeStatus, SessionId, StateHash, SurpriseSignal, TraceId,
+    TypedAction,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,6 +84,9 @@ pub struct OutcomeRecord {
     pub error: Option<OutcomeError>,
     /// A picture, as a blob.
     pub picture: Option<Digest>,
+    /// In what it came out otherwise than predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surprise: Option<SurpriseSignal>,
 }
 
 /// The end of an act.

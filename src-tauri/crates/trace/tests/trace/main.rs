@@ -5,5 +5,6 @@ mod export;
 mod intents;
 mod machine;
 mod storage;
+mod surprises;
 mod tamper;
 mod world;

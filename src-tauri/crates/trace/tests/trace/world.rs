@@ -206,6 +206,7 @@ pub(crate) fn success(observed: Value) -> OutcomeRecord {
         observed: Some(observed),
         error: None,
         picture: None,
+        surprise: None,
     }
 }
 

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::Core;
 use crate::{
     ActCall, AgentHandle, Config, EnsureSession, HumanHandle, InitOptions, PerceiveCall, Refusal, ReplayCall,
-    Supervisor, SystemClock, Waiting, init, token_file,
+    Supervisor, Surroundings, SystemClock, Waiting, init, token_file,
 };
 
 /// Commands run as this user when the tests run as root.
@@ -75,13 +75,14 @@ impl House {
             workspaces.push((name.parse().unwrap(), root, None));
         }
         let agents = ["alice", "bob"].map(|name| (name.parse().unwrap(), Vec::new())).to_vec();
-        init(InitOptions { data_dir: data_dir.clone(), workspaces, agents, ask_seconds: None }).await.unwrap();
+        init(InitOptions { data_dir: data_dir.clone(), workspaces, agents, ..InitOptions::default() }).await.unwrap();
         let config = Config {
             data_dir: data_dir.clone(),
             body_program: body_program(),
             presence: Arc::new(|names| Arc::new(EnrolledDevices::new(names))),
             clock: Arc::new(SystemClock),
             health: Arc::new(Vec::new),
+            surroundings: Surroundings::Apart,
         };
         let supervisor = Supervisor::start(config).await.unwrap();
         let token = std::fs::read_to_string(token_file(&data_dir, &"alice".parse().unwrap())).unwrap();
