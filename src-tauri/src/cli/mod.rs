@@ -55,7 +55,7 @@ enum Command {
     /// Checks that the log, or an exported trace, is whole, in order and signed by a known key
     Verify(verify::Arguments),
     /// Prints the capability contract that this body keeps
-    Contract,
+    Contract(published::ContractArguments),
     /// Prints the JSON Schema of what goes in or out
     Schema(published::SchemaArguments),
     /// Runs the twelve conformance tests of OS-011 against this program, apart from your data
@@ -96,7 +96,7 @@ fn dispatch(command: Option<Command>, data: &Path, guards: Guards) -> Result<Exi
         Some(Command::Doctor(arguments)) => doctor::run(data, &arguments),
         Some(Command::Trace(arguments)) => trace::run(data, &arguments),
         Some(Command::Verify(arguments)) => verify::run(data, &arguments),
-        Some(Command::Contract) => published::show_contract(),
+        Some(Command::Contract(arguments)) => published::show_contract(&arguments),
         Some(Command::Schema(arguments)) => published::show_schema(&arguments),
         Some(Command::Conformance(arguments)) => conformance::run(&arguments),
         Some(Command::Init(arguments)) => init::run(data, arguments),

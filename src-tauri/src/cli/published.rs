@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bodyguard_protocol::published::{SCHEMAS, contract};
+use bodyguard_protocol::published::{SCHEMAS, contract, loop_manifest};
 use clap::Args;
 
 use super::output::{Failure, print, print_json};
@@ -14,8 +14,15 @@ pub(super) struct SchemaArguments {
     name: Option<String>,
 }
 
-pub(super) fn show_contract() -> Result<ExitCode, Failure> {
-    print_json(&contract())?;
+#[derive(Debug, Args)]
+pub(super) struct ContractArguments {
+    /// The manifest of the PULSE loop that a body and its agent make, instead
+    #[arg(long = "loop")]
+    of_loop: bool,
+}
+
+pub(super) fn show_contract(arguments: &ContractArguments) -> Result<ExitCode, Failure> {
+    print_json(&if arguments.of_loop { loop_manifest() } else { contract() })?;
     Ok(ExitCode::SUCCESS)
 }
 

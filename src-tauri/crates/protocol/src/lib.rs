@@ -13,6 +13,7 @@ mod digest;
 mod escape;
 mod fault;
 mod ids;
+mod loop_manifest;
 mod observation;
 mod outcome;
 pub mod published;

@@ -11,6 +11,8 @@ use crate::{
     TypedAction, surprise_metric,
 };
 
+pub use crate::loop_manifest::loop_manifest;
+
 /// A type of which there is a schema, by its name on the command line.
 pub type Schema = (&'static str, fn() -> Value);
 

@@ -55,6 +55,7 @@ fn files() -> Vec<(String, String)> {
     let mut files = vec![
         ("ui/src/rpc/generated.ts".to_owned(), types()),
         ("schemas/body.os.contract.json".to_owned(), pretty(&published::contract())),
+        ("schemas/body_os.embodiment.loop.json".to_owned(), pretty(&published::loop_manifest())),
     ];
     files.extend(
         published::SCHEMAS.iter().map(|(name, schema)| (format!("schemas/{name}.schema.json"), pretty(&schema()))),

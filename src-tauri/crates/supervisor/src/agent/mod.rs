@@ -2,6 +2,7 @@
 
 mod admission;
 mod affordances;
+mod dispatch;
 mod dry_run;
 mod ended;
 mod forward;

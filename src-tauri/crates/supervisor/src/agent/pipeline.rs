@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use bodyguard_body::Permit;
 use bodyguard_policy::{Authorized, Verdict, accept, issue_by_policy};
 use bodyguard_protocol::action::ActRequest;
 use bodyguard_protocol::ui::{AskState, EdgeAddress};
 use bodyguard_protocol::{
     ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, Provenance, StateHash, TypedAction,
 };
-use bodyguard_trace::{IntentRecord, MoveNote, OutcomeRecord};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
-use super::ended::{Ended, status_of};
-use super::forward::{Outlook, What};
-use super::{ActCall, ActReply, Refusal, Waiting, review};
+use super::ended::status_of;
+use super::{ActCall, ActReply, Refusal, Waiting, dispatch, review};
 use crate::ask::{self, Ask, Facts, Finished, Opening, Origin, Yes};
 use crate::core::Core;
 use crate::desktop;
@@ -278,7 +275,7 @@ async fn run(core: &Arc<Core>, session: &Arc<Session>, ask: &Arc<Ask>, admitted:
             return refused(fault).await;
         }
     };
-    match dispatch(core, session, ask, admitted, authorized, cancel).await {
+    match dispatch::dispatch(core, session, ask, admitted, authorized, cancel).await {
         Ok(reply) => reply,
         Err(fault) => {
             tracing::error!(%fault, action = action.kind.name(), "an act was authorised but not carried out");
@@ -351,125 +348,6 @@ async fn recheck_once(core: &Core, session: &Session, admitted: &Admitted) -> Re
     }
     let checked = body.recheck(admitted.action(), &admitted.inspection.binding).await;
     checked.inspect_err(|fault| session.note_fault(fault))
-}
-
-/// Intent, act, outcome.
-async fn dispatch(
-    core: &Arc<Core>,
-    session: &Arc<Session>,
-    ask: &Arc<Ask>,
-    admitted: Admitted,
-    authorized: Authorized,
-    cancel: CancellationToken,
-) -> Result<ActReply, Fault> {
-    let block = authorized.block().cloned();
-    if ask.asked {
-        ask::move_ask(core, ask, AskState::Approved, AskState::Claimed, MoveNote::default()).await?;
-    }
-    let intent = IntentRecord {
-        session_id: session.id.clone(),
-        trace_id: session.trace_id.clone(),
-        action: admitted.action().clone(),
-        action_digest: admitted.action_digest.clone(),
-        state_before: admitted.state_before.clone(),
-        binding: admitted.inspection.binding.clone(),
-        prediction: admitted.inspection.prediction.clone(),
-        ask_id: ask.asked.then(|| ask.id.clone()),
-        policy_id: authorized.policy_id().to_owned(),
-        authorization: block.clone(),
-    };
-    let committed = match core.log.commit_intent(intent).await {
-        Ok(committed) => committed,
-        Err(error) => {
-            let fault = Fault::from(error);
-            if ask.asked {
-                let note = MoveNote { reason: Some(fault.message.clone()), ..MoveNote::default() };
-                ask::move_ask(core, ask, AskState::Claimed, AskState::Interrupted, note).await?;
-            }
-            return Err(fault);
-        }
-    };
-    let (edge, edge_id) = (committed.reference(), committed.edge_id());
-    if ask.asked {
-        ask::note_move(core, ask, AskState::Executing, None);
-    }
-    core.edge_changed(session, edge_id).await;
-    let before = core.stable(session).await.ok().map(|state| state.fields);
-    let now = before.as_ref().and_then(|fields| fields.hash().ok());
-    let outlook = Outlook::of(core, session, &admitted, now.as_ref().unwrap_or(&admitted.state_before)).await;
-    let action = admitted.action().clone();
-    let destructive = action.kind.is_destructive();
-    let permit = Permit::mint(authorized, committed)?;
-    let acted = session.body().act(permit, action, cancel).await;
-    let mut ended = match acted {
-        Ok(effect) => Ended::from_effect(effect),
-        Err(fault) => {
-            session.note_fault(&fault);
-            Ended::from_fault(fault)
-        }
-    };
-    if destructive {
-        session.look().mutated();
-    }
-    let after = core.stable(session).await.ok().map(|state| state.fields);
-    let state_after = after.as_ref().and_then(|fields| fields.hash().ok());
-    let surprise = outlook.signal(What {
-        before: before.as_ref(),
-        after: after.as_ref(),
-        ended: &ended,
-        trace_id: &session.trace_id,
-        edge_id,
-        kind: admitted.action().kind,
-        now: core.now().wall,
-    });
-    let picture = match &ended.image {
-        Some(image) => Some(core.log.put_blob(image.bytes.clone()).await?),
-        None => None,
-    };
-    let record = OutcomeRecord {
-        status: ended.status,
-        state_after: state_after.clone(),
-        latency_ms: ended.latency_ms,
-        observed: ended.observed.clone(),
-        error: ended.error.clone(),
-        picture: picture.clone(),
-        surprise,
-    };
-    core.log.record_outcome(edge, record).await?;
-    if ask.asked {
-        let cut_off = matches!(
-            ended.error.as_ref().map(|e| e.code),
-            Some(ErrorCode::BodyLost | ErrorCode::Interrupted | ErrorCode::Cancelled)
-        );
-        let to = if cut_off { AskState::Interrupted } else { AskState::Done };
-        ask::note_move(core, ask, to, ended.error.as_ref().map(|e| e.message.clone()));
-    }
-    let now = core.now().wall;
-    {
-        let mut look = session.look();
-        look.last_active_at = now;
-        look.state_hash.clone_from(&state_after);
-        look.edges += 1;
-        if let Some(digest) = picture {
-            look.screenshot = Some((digest, now));
-        }
-    }
-    core.edge_changed(session, edge_id).await;
-    Ok(ActReply {
-        outcome: ActionOutcome {
-            outcome_status: ended.status,
-            state_after: state_after.or_else(|| Some(admitted.state_before.clone())),
-            state_before: Some(admitted.state_before),
-            latency_ms: ended.latency_ms,
-            observed_outcome: ended.observed.take(),
-            error: ended.error.take(),
-            trace_id: session.trace_id.clone(),
-            edge_id: Some(edge_id),
-            authorization: block,
-            provenance: Provenance::new("act", now, session.agent_id()),
-        },
-        image: ended.image.map(Arc::new),
-    })
 }
 
 /// The outcome of what did not run.
