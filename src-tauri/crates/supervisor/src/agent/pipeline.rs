@@ -9,7 +9,6 @@ use bodyguard_protocol::{
     ActionOutcome, AskId, Block, BlockKind, ErrorCode, Fault, OutcomeError, Provenance, StateHash, TypedAction,
 };
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::admission::{self, Admitted, NotAdmitted, RefusedAct, admit, refuse_act};
 use super::ended::status_of;
