@@ -64,8 +64,17 @@ fn r4_r5_full_shows_what_is_allowed_unasked_and_names_the_rest() -> Result<()> {
 fn a_session_that_was_left_alone_makes_room_for_another_and_ends_its_body() -> Result<()> {
     let mut scene = Scene::start()?;
     let more = |scene: &mut Scene| scene.agent.call("body_os_ensure_session", json!({ "goal": "another" }));
-    for _ in 1..16 {
-        assert!(!more(&mut scene)?.is_error);
+    scene.workspace.write("notes.md", "one\n")?;
+    for number in 1..16 {
+        let begun = more(&mut scene)?;
+        assert!(!begun.is_error);
+        if number == 1 {
+            // The one that is going to end has done something, whose outcome can still be asked for.
+            let (session, note) = (begun.at("/session_id"), scene.workspace.path().join("notes.md"));
+            scene.agent.call("body_os_perceive", json!({ "session_id": session }))?;
+            let read = json!({ "session_id": session, "action": { "type": "file_read", "target": note } });
+            assert_eq!(scene.agent.call("body_os_act", read)?.text_at("/outcome_status"), "success");
+        }
     }
     assert_eq!(code(&more(&mut scene)?), "budget_exceeded", "none was left alone yet");
     std::thread::sleep(std::time::Duration::from_secs(61));

@@ -4,9 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bodyguard_body::{Body, BodyConfig, HostBody, SimulatedWorld, SimulatorBody, SimulatorConfig};
-use bodyguard_protocol::Fault;
+use bodyguard_body::{
+    Body, BodyConfig, BodyFuture, Effect, HostBody, Inspection, Perception, Permit, SandboxInfo, SimulatedWorld,
+    SimulatorBody, SimulatorConfig, StableState,
+};
+use bodyguard_policy::ViewScope;
+use bodyguard_protocol::ui::HealthCheck;
+use bodyguard_protocol::{ErrorCode, Fault, PerceptionQuery, TypedAction};
 use bodyguard_trace::{WorkspaceBody, WorkspaceRow};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::{Config, Surroundings};
 
@@ -85,5 +92,48 @@ impl Bodies {
             hidden_pids: vec![std::process::id()],
             ..BodyConfig::for_root(&workspace.root)
         }
+    }
+}
+
+/// What stands for the body of a session that has ended.
+pub(crate) struct EndedBody(pub(crate) SandboxInfo);
+
+impl EndedBody {
+    fn refuse<T>() -> BodyFuture<'static, T>
+    where
+        T: Send + 'static,
+    {
+        let fault = Fault::new(ErrorCode::BodyLost, "the session has ended, and its body with it");
+        Box::pin(std::future::ready(Err(fault)))
+    }
+}
+
+impl Body for EndedBody {
+    fn sandbox(&self) -> SandboxInfo {
+        self.0.clone()
+    }
+
+    fn stable<'a>(&'a self, _: &'a str) -> BodyFuture<'a, StableState> {
+        Self::refuse()
+    }
+
+    fn perceive(&self, _: ViewScope, _: PerceptionQuery) -> BodyFuture<'_, Perception> {
+        Self::refuse()
+    }
+
+    fn inspect<'a>(&'a self, _: &'a TypedAction) -> BodyFuture<'a, Inspection> {
+        Self::refuse()
+    }
+
+    fn recheck<'a>(&'a self, _: &'a TypedAction, _: &'a Value) -> BodyFuture<'a, ()> {
+        Self::refuse()
+    }
+
+    fn act(&self, _: Permit, _: TypedAction, _: CancellationToken) -> BodyFuture<'_, Effect> {
+        Self::refuse()
+    }
+
+    fn health(&self) -> BodyFuture<'_, Vec<HealthCheck>> {
+        Self::refuse()
     }
 }

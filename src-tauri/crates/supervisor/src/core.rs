@@ -227,7 +227,10 @@ impl Core {
         if let Err(error) = self.log.append(Record::SessionEnded(ended)).await {
             tracing::error!(%error, "the end of a session could not be recorded");
         }
-        // The last that holds it ends its body.
+        // What still tells of the session, such as an ask that can be polled, must not keep its body.
+        let body = session.take_body();
+        // A body waits for its process to end, which would hold up whatever else runs on this thread.
+        let _ = tokio::task::spawn_blocking(move || drop(body)).await;
         self.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(&session.id);
         self.events.send(UiEventKind::SessionChanged { session_id: session.id.clone() });
     }

@@ -13,6 +13,8 @@ use bodyguard_protocol::{
 use bodyguard_trace::{WorkspaceBody, WorkspaceRow};
 use tokio_util::sync::CancellationToken;
 
+use crate::bodies::EndedBody;
+
 /// A session. Its id can't be guessed, and only its own agent can name it.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -131,6 +133,13 @@ impl Session {
     pub(crate) fn replace_body(&self, body: Arc<dyn Body>) {
         *self.body.lock().unwrap_or_else(PoisonError::into_inner) = body;
         self.body_lost.store(false, Ordering::SeqCst);
+    }
+
+    /// Takes the body out; the last that holds it ends it.
+    pub(crate) fn take_body(&self) -> Arc<dyn Body> {
+        let mut body = self.body.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended: Arc<dyn Body> = Arc::new(EndedBody(body.sandbox()));
+        std::mem::replace(&mut *body, ended)
     }
 
     /// Notes a fault of the body, so that the next call starts a new one.
