@@ -82,6 +82,8 @@ test("other workspaces for an agent are proposed; removing it takes effect at on
   await expect
     .poll(() => sent("propose"))
     .toEqual([{ change: { change: "assign_workspaces", agent: "nightly", workspaces: ["notes"] } }]);
+  // Once it is sent the window goes to its ask; going elsewhere before would be undone by that.
+  await page.getByRole("heading", { name: "Approvals", level: 1 }).waitFor();
   await go(page, 4);
   await page.getByRole("button", { name: "Remove agent…" }).click();
   expect(sent("narrow")).toEqual([]);
