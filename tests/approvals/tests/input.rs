@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use approvals::{SOON, Scene, code};
+use approvals::{SOON, Scene, code, records};
 use harness::{Agent as _, AppOptions, ToolResult, WindowInfo, list_windows, poll};
 use serde_json::{Value, json};
 
@@ -119,6 +119,12 @@ fn r73_inp_keys_to_a_shell_are_refused_without_a_question() -> Result<()> {
     let text = format!(": > {}\n", made.display());
     let into = scene.act_now(typing(&window, &text))?;
     assert_eq!(code(&into), "denied_by_policy", "{}", into.text);
+    let secret = json!({
+        "type": "keyboard_input", "target": window["ref"], "params": { "text": "CANARY-in-clear", "secret": true }
+    });
+    assert_eq!(code(&scene.act_now(secret)?), "denied_by_policy");
+    let recorded = serde_json::to_string(&records(&scene.app, "refused")?)?;
+    assert!(recorded.contains("redacted typed") && !recorded.contains("CANARY"), "{recorded}");
     for keys in [json!(["super+r"]), json!(["alt+f2"]), json!(["ctrl+alt+t"])] {
         let window = see(&mut scene, "Notes", false)?;
         let chord = json!({ "type": "keyboard_input", "target": window["ref"], "params": { "keys": keys } });

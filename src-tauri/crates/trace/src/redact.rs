@@ -69,13 +69,21 @@ impl Redactor {
         match value {
             Value::String(text) => Value::String(self.text(&text)),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
-            Value::Object(fields) => fields
-                .into_iter()
-                .map(|(name, field)| {
-                    let field = self.named(&name, field);
-                    (name, field)
-                })
-                .collect(),
+            Value::Object(fields) => {
+                let called_secret = fields.get("secret") == Some(&Value::Bool(true));
+                fields
+                    .into_iter()
+                    .map(|(name, field)| {
+                        let field = match field {
+                            Value::String(text) if called_secret && name == "text" && is_secret_text(&text) => {
+                                Value::String(self.mark("typed", &text))
+                            }
+                            field => self.named(&name, field),
+                        };
+                        (name, field)
+                    })
+                    .collect()
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => value,
         }
     }
@@ -120,6 +128,11 @@ impl Redactor {
 fn is_secret_name(name: &str) -> bool {
     let capitals = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     name.bytes().all(capitals) && SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// A mark stands for a secret already.
+fn is_secret_text(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with(MARK)
 }
 
 fn is_secret_value(text: &str) -> bool {
@@ -253,6 +266,17 @@ mod tests {
             assert!(out.starts_with(&format!("{before}[redacted ")), "{out}");
             assert!(out.ends_with(&format!("]{after}")), "{out}");
         }
+    }
+
+    #[test]
+    fn sto_08_what_an_agent_calls_a_secret_is_replaced_wherever_the_attempt_is_recorded() {
+        let attempt = |secret: bool| {
+            let params = serde_json::json!({"text": "CANARY", "secret": secret});
+            redactor().value(serde_json::json!({"type": "keyboard_input", "target": "window:1", "params": params}))
+        };
+        assert!(!attempt(true).to_string().contains("CANARY"));
+        assert!(attempt(false).to_string().contains("CANARY"), "the control");
+        assert_eq!(redactor().value(attempt(true)), attempt(true), "a mark stays");
     }
 
     #[test]
