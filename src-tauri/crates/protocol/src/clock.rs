@@ -87,6 +87,12 @@ pub trait Clock: Send + Sync {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_time_keeps_its_milliseconds() {
+        assert_eq!(Timestamp::from_millis(1_700_000_000_123).millis(), 1_700_000_000_123);
+        assert_eq!(Timestamp::from_millis(-7).plus_millis(10).millis(), 3);
+    }
+
     proptest::proptest! {
         #[test]
         fn a_timestamp_reads_back_what_it_wrote(millis in 0_i64..253_402_300_799_000) {
